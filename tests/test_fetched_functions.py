@@ -20,7 +20,9 @@ def places(user: str, *, at: int = 0) -> list[int]:
     return [found.call.lineno for found in fetched_at(project, module, functions[at])]
 
 
-@pytest.mark.parametrize("text", ['"init_%s" % kind', '"init_" + kind', 'f"init_{kind}"', '"init_{}".format(kind)', 'kind + "slurm"'])
+@pytest.mark.parametrize(
+    "text", ['"init_%s" % kind', '"init_" + kind', 'f"init_{kind}"', '"init_{}".format(kind)', 'kind + "slurm"']
+)
 def test_the_written_part_fits_the_name(text: str) -> None:
     user = f"import module\n\n\ndef start(kind):\n    return getattr(module, {text})(1)\n"
     assert places(user) == [5]

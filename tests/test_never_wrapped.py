@@ -64,6 +64,8 @@ def test_nothing_where_a_run_may_wrap_or_nobody_trains(old: str, new: str) -> No
     check_nothing(NetworkLeftOut, SOURCE.replace(old, new), files=JOB)
 
 
-@pytest.mark.parametrize("command", ["python module.py", "torchrun --nproc_per_node=1 module.py", "torchrun --nproc_per_node=2 other.py"])
+@pytest.mark.parametrize(
+    "command", ["python module.py", "torchrun --nproc_per_node=1 module.py", "torchrun --nproc_per_node=2 other.py"]
+)
 def test_nothing_where_no_command_starts_several(command: str) -> None:
     check_nothing(NetworkLeftOut, SOURCE, files={"run.sh": f"{command}\n", "other.py": "print(1)\n"})

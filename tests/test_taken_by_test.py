@@ -69,7 +69,8 @@ def test_of_several_methods_the_first_is_told() -> None:
 
 
 def test_a_name_that_may_be_another_network_is_not_changed() -> None:
-    source = STEP.format(loss="net(x).mean()").replace("        loss", "        net = self.copy if x.flag else self.bare_net\n        loss", 1)
+    named = "        net = self.copy if x.flag else self.bare_net\n        loss"
+    source = step("net(x).mean()").replace("        loss", named, 1)
     check_told(ForwardBypassesDdp, source, files=files(), reason="call the wrapper instead")
 
 
@@ -92,4 +93,5 @@ def test_nothing_where_the_wrapper_is_run_or_another_kind_of_it_is_made() -> Non
     check_nothing(ForwardBypassesDdp, step("(self.net(x) + self.bare_net.size(x)).mean()"), files=files())
     parallel = BUILD + "\n\ndef spread(net):\n    return torch.nn.DataParallel(net)\n"
     check_nothing(ForwardBypassesDdp, step(), files=files(build=parallel))
-    check_nothing(ForwardBypassesDdp, step(), files=files(build=BUILD.replace("DistributedDataParallel(net)", "DistributedDataParallel(run.critic)").replace("        net = ", "        critic = ")))  # fmt: skip
+    other = BUILD.replace("DistributedDataParallel(net)", "DistributedDataParallel(run.critic)").replace(" net = ", " critic = ")
+    check_nothing(ForwardBypassesDdp, step(), files=files(build=other))

@@ -22,7 +22,7 @@ def numbers(source: str, files: dict[str, str] | None = None) -> list[str]:
     project = project_of(source, JOB if files is None else files)
     module = project.module("module.py")
     assert module is not None
-    return [found.number for found in worlds_of_devices(project, module)]
+    return [found.command.number for found in worlds_of_devices(project, module)]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_nothing_where_as_many_gpus_may_be_visible(command: str) -> None:
 def test_the_number_comes_by_a_name_a_parameter_and_another_file() -> None:
     named = program("count = torch.cuda.device_count()", f'dist.init_process_group("nccl", world_size=count, {RANK})')
     assert numbers(named) == ["2"]
-    begin = f'def begin(size):\n    dist.init_process_group("nccl", None, None, size, int(os.environ["LOCAL_RANK"]))\n\n\n'
+    begin = 'def begin(size):\n    dist.init_process_group("nccl", None, None, size, int(os.environ["LOCAL_RANK"]))\n\n\n'
     assert numbers(program("begin(torch.cuda.device_count())", above=begin)) == ["2"]
     start = "from module import begin\n\nbegin()\n"
     helper = f"{HEAD}def begin():\n    {GROUP}\n"
@@ -97,4 +97,5 @@ def test_nothing_where_the_program_spawns_hides_gpus_or_asks_the_launcher() -> N
     assert numbers(program(GROUP, above=spawn)) == []
     assert numbers(program('os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"', GROUP)) == []
     assert numbers(program('print(os.environ["CUDA_VISIBLE_DEVICES"])', GROUP)) == ["2"]
-    assert numbers(program('if "WORLD_SIZE" in os.environ:', '    dist.init_process_group("nccl")', "else:", f"    {GROUP}")) == []
+    told = 'if "WORLD_SIZE" in os.environ:', '    dist.init_process_group("nccl")', "else:", f"    {GROUP}"
+    assert numbers(program(*told)) == []

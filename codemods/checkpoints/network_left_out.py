@@ -126,8 +126,8 @@ class NetworkLeftOut(DdpCodemod):
             module,
             found.given,
             f"`{found.name}` is False on every way to line {found.test.lineno}, so that the model is never wrapped: "
-            f"{command.path}:{command.line} starts several processes, each trains a model of its own, and the one that is kept has "
-            "learned as on one GPU",
+            f"{command.path}:{command.line} starts several processes, each trains a model of its own, and the one that is kept "
+            "has learned as on one GPU",
             evidence=[
                 Evidence("static", "the wrap that no run comes to", module.path, found.wrap.lineno),
                 Evidence("static", f"{command.launcher} starts {command.script}", command.path, command.line),

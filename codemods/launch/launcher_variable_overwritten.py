@@ -93,10 +93,10 @@ class LauncherVariableOverwritten(DdpCodemod):
     - Reports `os.environ.update(…)`: its dict is left as it is.
     - Says nothing of `CUDA_VISIBLE_DEVICES` where something above it may ask for the devices (CUDA then goes by what it has
       seen), where it is set anew, where the number of processes is not written out, and where the ranks may meet over gloo.
-    - Says nothing of a group of as many ranks as GPUs where the program spawns processes or hides GPUs, where the function asks for
-      WORLD_SIZE, where the number of processes is eight or more or is worked out (`gpu`, `$(nvidia-smi -L | wc -l)`), and where
-      the command's file speaks of GPUs that are hidden or given out (`CUDA_VISIBLE_DEVICES`, Slurm). Reports the others: what
-      else goes by the number has to change with it.
+    - Says nothing of a group of as many ranks as GPUs where the program spawns processes or hides GPUs, where the function asks
+      for WORLD_SIZE, where the number of processes is eight or more or is worked out (`gpu`, `$(nvidia-smi -L | wc -l)`), and
+      where the command's file speaks of GPUs that are hidden or given out (`CUDA_VISIBLE_DEVICES`, Slurm). Reports the others:
+      what else goes by the number has to change with it.
     - A repository's own tests, and notebooks.
 
     ## References
@@ -149,17 +149,18 @@ class LauncherVariableOverwritten(DdpCodemod):
 
     def _of_devices(self, module: SourceModule, found: WorldOfDevices) -> Finding:
         """A group of as many ranks as the machine has GPUs."""
+        command = found.command
+        number = f"{command.number} process{'' if command.number == '1' else 'es'}"
         return self.finding(
             module,
             found.size,
-            f"the group has a rank for each GPU that is visible, and {found.path}:{found.line} starts {found.number} "
-            f"process{'' if found.number == '1' else 'es'}: on a machine with more GPUs they wait in init_process_group for ranks "
-            "that nobody starts, until the time-out",
+            f"the group has a rank for each GPU that is visible, and {command.path}:{command.line} starts {number}: on a machine "
+            "with more GPUs they wait in init_process_group for ranks that nobody starts, until the time-out",
             evidence=[
                 Evidence("static", "the GPUs of the machine are counted", found.counted_in.path, found.counted.lineno),
-                Evidence("static", f"{found.launcher} starts {found.script}", found.path, found.line),
+                Evidence("static", f"{command.launcher} starts {command.script}", command.path, command.line),
             ],
-            reason='take the number from the launcher (`int(os.environ["WORLD_SIZE"])`, behind the start `dist.get_world_size()`), '
+            reason='take the number from the launcher (`int(os.environ["WORLD_SIZE"])`, or `dist.get_world_size()` behind this), '
             "also where the batch size is divided by it",
         )
 

@@ -133,14 +133,17 @@ def test_networks_that_stop_nobody(lines: tuple[str, ...]) -> None:
 
 
 HELPED = (
-    "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def forward(self, x):\n        return self.scaled(self.layer(x))\n\n"
-    "    def scaled(self, h):\n        if torch.isnan(h.sum()):\n            import pdb; pdb.set_trace()\n        return h / h.max()\n\n"
+    "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n"
+    "    def forward(self, x):\n        return self.scaled(self.layer(x))\n\n"
+    "    def scaled(self, h):\n        if torch.isnan(h.sum()):\n            import pdb; pdb.set_trace()\n"
+    "        return h / h.max()\n\n"
     "    def shown(self, h):\n        if torch.isnan(h).any():\n            breakpoint()\n"
 )
 ZOO = "from module import Net\n\n\ndef build():\n    return Net()\n"
 TRAINS = (
     "import torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel\n\nfrom zoo import build\n\n\n"
-    "def main():\n    dist.init_process_group('nccl')\n    model = DistributedDataParallel(build())\n    model(1).sum().backward()\n\n\n"
+    "def main():\n    dist.init_process_group('nccl')\n    model = DistributedDataParallel(build())\n"
+    "    model(1).sum().backward()\n\n\n"
     "if __name__ == '__main__':\n    main()\n"
 )
 

@@ -166,9 +166,10 @@ def _in_a_network(project: Project, module: SourceModule, call: ast.Call) -> Sho
     if function is None or owner is None or not _asks_for_numbers(module, call, function):
         return None
     facts = class_facts(project, module, owner)
-    if function.name not in _OF_NETWORKS and not (facts.is_a(Role.NN_MODULE) and _is_of_forward(project, module, owner, function)):
+    network = facts.is_a(Role.NN_MODULE)
+    if not network and not facts.is_a(Role.LIGHTNING_MODULE):
         return None
-    if not (facts.is_a(Role.NN_MODULE) or facts.is_a(Role.LIGHTNING_MODULE)):
+    if function.name not in _OF_NETWORKS and not (network and _is_of_forward(project, module, owner, function)):
         return None
     evidence = ranks_in_file(project, module) or ranks_in_importers(project, module)
     shown = (evidence.text, (evidence.path, evidence.line)) if evidence is not None else _of_a_started_program(project, module)

@@ -37,15 +37,9 @@ _ARGUMENT = lazy(r"\$\d|\$\{\d(?::-[1-7])?\}")
 
 
 @record
-class WorldOfDevices:
-    """size: the number of ranks in the call that starts the group. counted: where the GPUs are counted. The command stands in
-    `line` of `path`, and starts as many processes as `number` says.
-    """
+class Started:
+    """A command that starts as many processes of a script as `number` says, which stands there."""
 
-    call: ast.Call
-    size: ast.expr
-    counted_in: SourceModule
-    counted: ast.expr
     script: str
     launcher: str
     number: str
@@ -54,12 +48,14 @@ class WorldOfDevices:
 
 
 @record
-class _Started:
-    script: str
-    launcher: str
-    number: str
-    path: str
-    line: int
+class WorldOfDevices:
+    """size: the number of ranks in the call that starts the group. counted: where the GPUs are counted."""
+
+    call: ast.Call
+    size: ast.expr
+    counted_in: SourceModule
+    counted: ast.expr
+    command: Started
 
 
 def worlds_of_devices(project: Project, module: SourceModule) -> Iterator[WorldOfDevices]:
@@ -74,7 +70,7 @@ def worlds_of_devices(project: Project, module: SourceModule) -> Iterator[WorldO
             continue
         command = next((c for c in _commands(project) if _runs(project, c, module)), None)
         if command is not None:
-            yield WorldOfDevices(call, size, *counted, command.script, command.launcher, command.number, command.path, command.line)
+            yield WorldOfDevices(call, size, *counted, command)
             continue
         left(module, call, "no command of the repository starts this by torchrun with a number of processes beside other GPUs")
 
@@ -109,7 +105,7 @@ def _knows_the_launcher(module: SourceModule, call: ast.Call) -> bool:
 # Commands
 
 
-def _runs(project: Project, command: _Started, module: SourceModule) -> bool:
+def _runs(project: Project, command: Started, module: SourceModule) -> bool:
     """True where the command starts a program of this file that spawns no ranks, and hides no GPUs from itself."""
     program = whole_program(project, command.script)
     if module.path not in program:
@@ -118,11 +114,11 @@ def _runs(project: Project, command: _Started, module: SourceModule) -> bool:
     return not any(_STARTS_RANKS.search(text) or _HIDES_HERE.search(text) for text in texts)
 
 
-def _commands(project: Project) -> tuple[_Started, ...]:
+def _commands(project: Project) -> tuple[Started, ...]:
     return project.keep("commands with a number of processes of their own", lambda: tuple(_all_commands(project)))
 
 
-def _all_commands(project: Project) -> Iterator[_Started]:
+def _all_commands(project: Project) -> Iterator[Started]:
     kinds = (*SHELL_KINDS, *YAML_KINDS, *DOCUMENT_KINDS)
     named = {p for word in _LAUNCHERS for p in project.files_containing(word, kinds=kinds)}
     for path in sorted(named, key=lambda p: (p.endswith(DOCUMENT_KINDS), p)):
@@ -134,11 +130,11 @@ def _all_commands(project: Project) -> Iterator[_Started]:
             script = script_of(project, command) if number else None
             if script is not None:
                 line = command.span(command.words[0].start, command.words[0].end).line
-                yield _Started(script, _spelled(command), number, path, line)
+                yield Started(script, _spelled(command), number, path, line)
 
 
 def _number(command: CommandLine) -> str:
-    """How many processes the command starts, as it is said; "" where that may be the number of GPUs, or there are more machines."""
+    """How many processes the command starts, as it is said; "" where that may be one for each GPU, or there are more machines."""
     given = {f.field: f for f in command.launcher_flags}
     flag, nodes = given.get("nproc_per_node"), given.get("nnodes")
     if nodes is not None and nodes.settled != "1":

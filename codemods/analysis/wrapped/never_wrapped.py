@@ -62,9 +62,11 @@ def _never_true(module: SourceModule, wrap: ast.Call) -> tuple[ast.If, list[Bind
 
 
 def _all_false(bound: list[Binding]) -> bool:
-    return len(bound) > 1 and all(
-        isinstance(b.node, ast.stmt) and not b.part and isinstance(b.value, ast.Constant) and b.value.value is False for b in bound
-    )
+    return len(bound) > 1 and all(isinstance(b.node, ast.stmt) and not b.part and _is_false(b.value) for b in bound)
+
+
+def _is_false(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
 
 
 def _started(project: Project, module: SourceModule) -> TorchCommand | None:

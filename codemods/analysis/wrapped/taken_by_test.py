@@ -34,7 +34,8 @@ def taken_by_test(project: Project, module: SourceModule, node: ast.Attribute) -
     owner = module.class_of(node) if isinstance(node.value, ast.Name) and node.value.id == "self" else None
     if owner is None:
         return None
-    found: dict[str, Taken] = project.memo(("taken by test", module.path, owner.lineno), lambda: _of_class(project, module, owner))
+    key = ("taken by test", module.path, owner.lineno)
+    found: dict[str, Taken] = project.memo(key, lambda: _of_class(project, module, owner))
     if node.attr in found:
         return found[node.attr], True
     held = next((t for t in found.values() if t.wrapper == node.attr), None)

@@ -139,7 +139,8 @@ class _Search:
                 return _inside(self.of(module, node.value, depth), dotted(node.value))
             return self._attribute(module, node, depth)
         if isinstance(node, ast.IfExp):
-            return _of_arm(self.of(module, node.body, depth), node.orelse) or _of_arm(self.of(module, node.orelse, depth), node.body)
+            body = _of_arm(self.of(module, node.body, depth), node.orelse)
+            return body or _of_arm(self.of(module, node.orelse, depth), node.body)
         return None
 
     def _call(self, module: SourceModule, call: ast.Call, depth: int) -> Held | None:
