@@ -8,7 +8,7 @@ from codemods.checkpoints.forward_bypasses_ddp import ForwardBypassesDdp
 from ddpfix.testing import check_nothing, check_told, findings_of
 
 IF = "if run.distributed:\n            self.bare_net = self.net.module\n        else:\n            self.bare_net = self.net"
-BASE = """import torch
+BASE = """from torch import nn
 
 
 class Base:
@@ -51,8 +51,8 @@ def step(loss: str = CALLED) -> str:
     [
         IF,
         "self.bare_net = self.net.module if run.distributed else self.net",
-        "if run.world_size == 1:\n            self.bare_net = self.net\n        else:\n            self.bare_net = self.net.module",
-        "self.bare_net = self.net.module if isinstance(self.net, torch.nn.parallel.DistributedDataParallel) else self.net",
+        "self.bare_net = self.net.module if isinstance(self.net, nn.parallel.DistributedDataParallel) else self.net",
+        "self.bare_net = self.net.module if type(self.net) is torch.nn.parallel.DistributedDataParallel else self.net",
     ],
 )
 def test_the_wrapper_is_called_instead_whoever_makes_the_object(taken: str) -> None:
