@@ -28,7 +28,7 @@ class LauncherVariableOverwritten(DdpCodemod):
     comes there before `init_process_group`; so with `os.environ.update(…)`, and with the default of an option that the command
     leaves out. Writes `os.environ.setdefault(…)`: what the launcher says counts, and without a launcher all is as before.
     Reports a constant for `CUDA_VISIBLE_DEVICES` at the top of a script that names fewer GPUs than a command of the repository
-    starts processes on a machine. Reports a process group that is told to have a rank for each GPU of the machine
+    starts processes on a machine. Reports a process group that gets a rank for each GPU of the machine
     (`world_size=torch.cuda.device_count()`), where a command of the repository says itself how many processes it starts.
 
     ## Why it matters
