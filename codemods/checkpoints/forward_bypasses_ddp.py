@@ -37,9 +37,10 @@ class ForwardBypassesDdp(DdpCodemod):
 
     ## What it does
     Follows the loss from `backward()` to the calls it is made of. Where these are calls of the module inside (`ddp.module(x)`,
-    `unwrap_model(ddp)(x)`, a method of it, the variable that was wrapped) and none of the wrapper, the plain call becomes one of
-    the wrapper. A method is reported: the wrapper runs `forward` and nothing else. So is `ddp.loss(x)` where the project's own
-    class of the wrapper looks attributes up in the module inside (`__getattr__`).
+    `unwrap_model(ddp)(x)`, a method of it, the variable that was wrapped, a field that is `net.module` where several processes
+    run and else `net`) and none of the wrapper, the plain call becomes one of the wrapper. A method is reported: the wrapper runs
+    `forward` and nothing else. So is `ddp.loss(x)` where the project's own class of the wrapper looks attributes up in the module
+    inside (`__getattr__`).
 
     Reports a wrapper that nobody calls, too: one round the layers of a model that is run itself (`Layers(net.attn_processors)`),
     one round a network that `apply_to` puts into other models, and one of which only the module inside is kept
@@ -93,7 +94,8 @@ class ForwardBypassesDdp(DdpCodemod):
     - Says nothing where the project averages gradients itself.
     - Says nothing of what rank 0 does alone, and of DataParallel, whose module is trained in either way.
     - Says nothing of a wrapper round layers that is handed on, kept or called anywhere, or whose model is wrapped, too.
-    - Reports a method of the module inside, a part of it, and a module that came as an argument.
+    - Reports a method of the module inside, a part of it, and a module that came as an argument; of several such calls of one
+      model behind one loss the first.
     - Reports `model = model.module`, after which no name holds the wrapper.
     - Reports a call behind a `continue` or `break` that a rank takes by what its round holds: with the wrapper the others wait.
     - A repository's own tests.
@@ -120,20 +122,25 @@ class ForwardBypassesDdp(DdpCodemod):
             return
         done: set[tuple[str, int, int]] = set()
         told: set[ast.Call] = set()
+        passed: set[tuple[ast.Call, ast.Call]] = set()
         for one in backward_passes(module):
             if not _trains(module, one) and left(module, one.call, "no step of an optimizer is seen behind this backward pass"):
                 continue
             way_past = past_the_wrapper(project, one)
             if not way_past:
                 left(module, one.call, "the loss is not seen to come past a wrapper, or the wrapper takes part in it")
-            for past, inside, node in way_past:
-                key = (past.module.path, past.call.lineno, past.call.col_offset)
+            for past, inside, node in sorted(way_past, key=lambda w: (w[0].module.path, *_place(w[0].call))):
+                key = (past.module.path, *_place(past.call))
                 if averages_by_hand(project) and left(module, one.call, "the project averages gradients by hand"):
                     continue
-                if key not in done:
-                    done.add(key)
-                    told.add(inside.wrap)
-                    yield self._tell(module, one, past, inside, node)
+                if key in done:
+                    continue
+                done.add(key)
+                finding = self._tell(module, one, past, inside, node)
+                if finding.edits or (one.call, inside.wrap) not in passed:  # what is reported is mended at one place
+                    yield finding
+                passed.add((one.call, inside.wrap))
+                told.add(inside.wrap)
         yield from self._unrun(module, project)
         yield from self._thrown_away(module, project, told)
 
@@ -209,6 +216,10 @@ class ForwardBypassesDdp(DdpCodemod):
             ],
             reason=reason,
         )
+
+
+def _place(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
 
 
 def _taken_away(module: SourceModule, node: ast.expr, inside: Held) -> ast.stmt | None:

@@ -11,6 +11,7 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
 from codemods.analysis.wrapped.doubled_wraps import doubled_wraps
 from codemods.analysis.wrapped.left_out import LeftOut, networks_left_out
+from codemods.analysis.wrapped.never_wrapped import NeverWrapped, never_wrapped
 from codemods.analysis.wrapped.one_device_parallel import OneDevice, one_device_parallel
 from codemods.analysis.wrapped.wraps import is_prepare
 from codemods.api.codemod import DdpCodemod
@@ -27,7 +28,8 @@ class NetworkLeftOut(DdpCodemod):
     returns. Where another network of the same program is wrapped in `DistributedDataParallel` or prepared by Accelerate, and this
     one is not, it reports that: a discriminator beside the generator, a head beside the encoder, a loss with weights of its own.
 
-    Reports a network, too, that is trained in a `DataParallel` round the one device of each process (`device_ids=[local_rank]`).
+    Reports a network, too, that is trained in a `DataParallel` round the one device of each process (`device_ids=[local_rank]`),
+    and the only wrap of a program under a name that is False in both arms of the test that asks for the launcher.
 
     ## Why it matters
     DDP averages the gradients of what it wraps. The network beside it steps by the gradients of each rank's own data: its weights
@@ -80,6 +82,8 @@ class NetworkLeftOut(DdpCodemod):
     - Says nothing where the project averages gradients itself, and of a network whose class asks for the rank or meets the other
       ranks: each may hold a part of the whole.
     - Says nothing of a `DataParallel` over several devices, and where a test on the way to it may keep it to one process.
+    - Says nothing of a wrap that is switched off by one constant, or that another test may come to; of one where no command of
+      the repository starts the program on several processes, and of a program that wraps or averages in another way as well.
     - Says nothing of what one rank trains alone, and of programs that run as one process.
     - A repository's own tests.
 
@@ -89,7 +93,7 @@ class NetworkLeftOut(DdpCodemod):
 
     code = "DDP509"
     severity = "data"
-    TRIGGERS = ((b"parameters(",), (b"optim", b"Adam", b"SGD", b"DataParallel("))
+    TRIGGERS = ((b"parameters(", b"DistributedDataParallel("), (b"optim", b"Adam", b"SGD", b"DataParallel("))
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -110,6 +114,26 @@ class NetworkLeftOut(DdpCodemod):
             alone = ranks_reaching(project, module, one.wrap).some or is_run_by_nobody(project, module, one.wrap)
             if not alone and not averages_by_hand(project):
                 yield self._tell_one_device(one)
+
+        for off in never_wrapped(project, module):
+            if not is_run_by_nobody(project, module, off.given):
+                yield self._tell_never(module, off)
+
+    def _tell_never(self, module: SourceModule, found: NeverWrapped) -> Finding:
+        """A program that wraps nothing, however many processes it is."""
+        command = found.command
+        return self.finding(
+            module,
+            found.given,
+            f"`{found.name}` is False on every way to line {found.test.lineno}, so that the model is never wrapped: "
+            f"{command.path}:{command.line} starts several processes, each trains a model of its own, and the one that is kept "
+            "has learned as on one GPU",
+            evidence=[
+                Evidence("static", "the wrap that no run comes to", module.path, found.wrap.lineno),
+                Evidence("static", f"{command.launcher} starts {command.script}", command.path, command.line),
+            ],
+            reason=f"set `{found.name} = True` where the processes of a launcher come",
+        )
 
     def _tell_one_device(self, one: OneDevice) -> Finding:
         source, line = one.source

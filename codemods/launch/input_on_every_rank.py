@@ -21,7 +21,7 @@ class InputOnEveryRank(DdpCodemod):
     Finds `input()`, `getpass()`, `click.confirm()` and `click.prompt()`, `breakpoint()` and `set_trace()` under no test of the
     rank, in code that one process of several runs: it starts the process group, or is called by what does, or is what
     `mp.spawn` starts. Finds a debugger as well that a test of numbers (`if torch.isnan(h).any():`) leads to in the `forward` of a
-    network, or in a step of a LightningModule, that several processes run.
+    network, in a method that it comes to, or in a step of a LightningModule, that several processes run.
 
     ## Why it matters
     The processes of a node share one terminal, or have none. Children of `mp.spawn` and of a job on a cluster read the end of

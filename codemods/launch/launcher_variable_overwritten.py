@@ -8,6 +8,8 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.hidden_gpus import HiddenGpus, hidden_gpus
 from codemods.analysis.ranks.launcher_variables import VariableSet
 from codemods.analysis.ranks.overwritten_variables import Overwritten, overwritten
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.ranks.worlds_of_devices import WorldOfDevices, worlds_of_devices
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, RemoveStatement, Severity
 from codemods.data.printed_errors import WAITING
@@ -26,13 +28,15 @@ class LauncherVariableOverwritten(DdpCodemod):
     comes there before `init_process_group`; so with `os.environ.update(…)`, and with the default of an option that the command
     leaves out. Writes `os.environ.setdefault(…)`: what the launcher says counts, and without a launcher all is as before.
     Reports a constant for `CUDA_VISIBLE_DEVICES` at the top of a script that names fewer GPUs than a command of the repository
-    starts processes on a machine.
+    starts processes on a machine. Reports a process group that gets a rank for each GPU of the machine
+    (`world_size=torch.cuda.device_count()`), where a command of the repository says itself how many processes it starts.
 
     ## Why it matters
     Lines that were written for one process stay in the script when it gets a launcher. The launcher has a store open for the
     ranks, and gives them its port: with another one each rank waits for a store that nobody opens, until the time-out. With
     `RANK` 0 and `WORLD_SIZE` 1 each process trains alone as a group of its own; nothing is printed, and four GPUs do the work of
-    one. With `RANK` 0 alone all wait for a rank 1. With `LOCAL_RANK` 0 all share the first GPU.
+    one. With `RANK` 0 alone all wait for a rank 1. With `LOCAL_RANK` 0 all share the first GPU. A group of eight ranks, for eight
+    GPUs, waits for six that nobody has started where the launcher starts two.
 
     ## Example
     ```python
@@ -89,6 +93,10 @@ class LauncherVariableOverwritten(DdpCodemod):
     - Reports `os.environ.update(…)`: its dict is left as it is.
     - Says nothing of `CUDA_VISIBLE_DEVICES` where something above it may ask for the devices (CUDA then goes by what it has
       seen), where it is set anew, where the number of processes is not written out, and where the ranks may meet over gloo.
+    - Says nothing of a group of as many ranks as GPUs where the program spawns processes or hides GPUs, where the function asks
+      for WORLD_SIZE, where the number of processes is eight or more or is worked out (`gpu`, `$(nvidia-smi -L | wc -l)`), and
+      where the command's file speaks of GPUs that are hidden or given out (`CUDA_VISIBLE_DEVICES`, Slurm). Reports the others:
+      what else goes by the number has to change with it.
     - A repository's own tests, and notebooks.
 
     ## References
@@ -101,8 +109,11 @@ class LauncherVariableOverwritten(DdpCodemod):
     subject = "Keep what the launcher says of rank and port"
     must_show = "Under torchrun the ranks meet, as many as it starts; without a launcher the constants count as before."
     printed = WAITING
-    TRIGGERS = ((b"environ",), (b"MASTER_PORT", b"WORLD_SIZE", b"RANK", b"CUDA_VISIBLE_DEVICES"))
-    SITES = (Site(
+    TRIGGERS = (
+        (b"environ", b"init_process_group("),
+        (b"MASTER_PORT", b"WORLD_SIZE", b"RANK", b"CUDA_VISIBLE_DEVICES", b"device_count", b"world_size"),
+    )
+    SITES = (Site(rb"\binit_process_group\(", b"init_process_group("), Site(
         rb"environ[ \t]*(?:\[[ \t]*[\"'](?:MASTER_PORT|(?:LOCAL_)?RANK|WORLD_SIZE|CUDA_VISIBLE_DEVICES)[\"'][ \t]*\]"
         rb"[ \t]*=(?!=)|\.update\(|\|=)",
         b"environ"
@@ -114,6 +125,9 @@ class LauncherVariableOverwritten(DdpCodemod):
             return
         for found in overwritten(project, module):
             yield self._told(module, found)
+        for group in worlds_of_devices(project, module):
+            if not is_run_by_nobody(project, module, group.call):
+                yield self._of_devices(module, group)
         hidden = hidden_gpus(project, module) if module.holds(b"CUDA_VISIBLE_DEVICES") else None
         if hidden is not None:
             yield self._hidden(module, hidden)
@@ -131,6 +145,23 @@ class LauncherVariableOverwritten(DdpCodemod):
             reason="leave the line out, and name the GPUs where the program is started "
             "(`CUDA_VISIBLE_DEVICES=0,1 torchrun …`, `accelerate launch --gpu_ids 0,1 …`)",
             severity="crash",
+        )
+
+    def _of_devices(self, module: SourceModule, found: WorldOfDevices) -> Finding:
+        """A group of as many ranks as the machine has GPUs."""
+        command = found.command
+        number = f"{command.number} process{'' if command.number == '1' else 'es'}"
+        return self.finding(
+            module,
+            found.size,
+            f"the group has a rank for each GPU that is visible, and {command.path}:{command.line} starts {number}: on a machine "
+            "with more GPUs they wait in init_process_group for ranks that nobody starts, until the time-out",
+            evidence=[
+                Evidence("static", "the GPUs of the machine are counted", found.counted_in.path, found.counted.lineno),
+                Evidence("static", f"{command.launcher} starts {command.script}", command.path, command.line),
+            ],
+            reason='take the number from the launcher (`int(os.environ["WORLD_SIZE"])`, or `dist.get_world_size()` behind this), '
+            "also where the batch size is divided by it",
         )
 
     def _told(self, module: SourceModule, found: Overwritten) -> Finding:

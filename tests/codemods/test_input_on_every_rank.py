@@ -132,6 +132,42 @@ def test_networks_that_stop_nobody(lines: tuple[str, ...]) -> None:
     check_nothing(InputOnEveryRank, NET.format(lines="".join(f"        {x}\n" for x in lines)))
 
 
+HELPED = (
+    "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n"
+    "    def forward(self, x):\n        return self.scaled(self.layer(x))\n\n"
+    "    def scaled(self, h):\n        if torch.isnan(h.sum()):\n            import pdb; pdb.set_trace()\n"
+    "        return h / h.max()\n\n"
+    "    def shown(self, h):\n        if torch.isnan(h).any():\n            breakpoint()\n"
+)
+ZOO = "from module import Net\n\n\ndef build():\n    return Net()\n"
+TRAINS = (
+    "import torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel\n\nfrom zoo import build\n\n\n"
+    "def main():\n    dist.init_process_group('nccl')\n    model = DistributedDataParallel(build())\n"
+    "    model(1).sum().backward()\n\n\n"
+    "if __name__ == '__main__':\n    main()\n"
+)
+
+
+def test_a_debugger_in_a_method_of_forward_far_below_a_started_program() -> None:
+    files = {"zoo.py": ZOO, "train.py": TRAINS, "run.sh": "torchrun --nproc_per_node=2 train.py\n"}
+    found = check_told(InputOnEveryRank, HELPED, files=files, reason="raise an error there")
+    assert found.span.line == 11
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"run.sh": "python train.py\n"},
+        {"run.sh": "torchrun --nproc_per_node=1 train.py\n"},
+        {"train.py": TRAINS.replace("DistributedDataParallel(build())", "build()")},
+        {"zoo.py": ZOO.replace("from module", "from other"), "other.py": HELPED},
+    ],
+)
+def test_a_network_that_no_command_is_seen_to_start_on_several(changed: dict[str, str]) -> None:
+    files = {"zoo.py": ZOO, "train.py": TRAINS, "run.sh": "torchrun --nproc_per_node=2 train.py\n", **changed}
+    check_nothing(InputOnEveryRank, HELPED, files=files)
+
+
 def test_a_network_of_one_process() -> None:
     lines = "        if torch.isnan(h).any():\n            breakpoint()\n"
     alone = NET.format(lines=lines).replace("import torch.distributed as dist\n", "").partition("\n\n\ndef size")[0]

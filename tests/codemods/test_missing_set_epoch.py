@@ -940,6 +940,8 @@ SPLITS = [
     ("shuffle = split in ('train', 'trainval')", "shuffle"),
     ("print(split)", "split == 'train'"),
     ("evaluates = split != 'train'", "not (split == 'val' or split == 'test')"),
+    ("trains = split == 'train'", "trains and not size == 1"),
+    ("part = split\n    trains = part == 'train'", "trains and (not size == 1)"),
 ]
 
 
@@ -954,7 +956,8 @@ def test_a_helper_that_shuffles_by_the_name_of_the_split(line: str, shuffle: str
 @pytest.mark.parametrize(
     ("line", "shuffle"),
     [("shuffle = split == 'train' and data.is_large", "shuffle"), ("split = split.lower()", "split == 'train'"),
-     ("shuffle = chosen(split)", "shuffle")],
+     ("shuffle = chosen(split)", "shuffle"), ("trains = data.is_large", "trains and split == 'train'"),
+     ("trains = split == 'train'\n    trains = trains and data.is_large", "trains and size == 8")],
 )  # fmt: skip
 def test_a_helper_of_which_the_split_does_not_tell(line: str, shuffle: str) -> None:
     check_nothing(MissingSetEpoch, OF_SPLIT.format(line, shuffle, "train"))

@@ -11,12 +11,14 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.job_files.torch_commands import torch_commands
+from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, end_of, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching, to_a_launcher
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.spawned import is_spawned
 from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.wrapped.forward_methods import methods_of_forward
 from codemods.analysis.wrapped.lightning_runs import runs_on_several
 from codemods.data.rank_variance import NOT_A_NUMBER
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
@@ -156,17 +158,36 @@ def _by_a_trainer(project: Project, module: SourceModule, function: FunctionNode
 
 
 def _in_a_network(project: Project, module: SourceModule, call: ast.Call) -> Shown | None:
-    """What shows that several processes run the `forward` or the step in which a test of its numbers leads to a debugger."""
+    """What shows that several processes run the `forward` or the step in which a test of its numbers leads to a debugger.
+
+    So in a method that `forward` comes to.
+    """
     function, owner = module.function_of(call), module.class_of(call)
-    if function is None or owner is None or function.name not in _OF_NETWORKS or not _asks_for_numbers(module, call, function):
+    if function is None or owner is None or not _asks_for_numbers(module, call, function):
         return None
     facts = class_facts(project, module, owner)
-    shown = ranks_in_file(project, module) or ranks_in_importers(project, module)
-    if shown is None or not (facts.is_a(Role.NN_MODULE) or facts.is_a(Role.LIGHTNING_MODULE)):
+    network = facts.is_a(Role.NN_MODULE)
+    if not network and not facts.is_a(Role.LIGHTNING_MODULE):
         return None
-    if is_run_by_nobody(project, module, call):
+    if function.name not in _OF_NETWORKS and not (network and _is_of_forward(project, module, owner, function)):
         return None
-    return shown.text, (shown.path, shown.line)
+    evidence = ranks_in_file(project, module) or ranks_in_importers(project, module)
+    shown = (evidence.text, (evidence.path, evidence.line)) if evidence is not None else _of_a_started_program(project, module)
+    return None if shown is None or is_run_by_nobody(project, module, call) else shown
+
+
+def _of_a_started_program(project: Project, module: SourceModule) -> Shown | None:
+    """The command that starts a program of this file as several processes, which wraps a network for them."""
+    for command in torch_commands(project):
+        program = whole_program(project, command.script) if command.several else frozenset()
+        if module.path in program and any(b"DistributedDataParallel(" in (project.read(path) or b"") for path in program):
+            return f"{command.launcher} starts several processes of a program with this file", (command.path, command.line)
+    return None
+
+
+def _is_of_forward(project: Project, module: SourceModule, owner: ast.ClassDef, function: FunctionNode) -> bool:
+    """True for a method of the network that its `forward` comes to."""
+    return any(method is function for method in methods_of_forward(project, module, owner))
 
 
 _OF_NETWORKS = frozenset({"forward", "training_step", "validation_step", "test_step", "predict_step"})

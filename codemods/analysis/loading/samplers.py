@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from codemods.analysis.bindings import bindings_in, only_value
 from codemods.analysis.call_graph import called_function
@@ -194,13 +195,19 @@ def shuffles_by_call(project: Project, origin: Origin, module: SourceModule, cal
     handed = {n: v for n, v in (defaults(function) | bound).items() if _is_handed_on(origin.module, function, n)}
     if isinstance(given, ast.Name) and given.id in handed:
         return _said(project, module, handed[given.id])
-    said = literal_of(_worked_out(origin.module, function, given), handed)
+    said = literal_of(given, _with_locals(origin.module, given, handed))
     return None if said is UNTOLD else bool(said)
 
 
-def _worked_out(module: SourceModule, function: FunctionNode, node: ast.expr) -> ast.expr:
-    """What stands behind a name that the function gives one value."""
-    return (only_value(bindings_in(module, function, node.id)) if isinstance(node, ast.Name) else None) or node
+def _with_locals(module: SourceModule, node: ast.expr, known: Mapping[str, ast.expr], depth: int = 3) -> dict[str, ast.expr]:
+    """`known`, with the names in an expression that its function gives one value, where that is told by these."""
+    out = dict(known)
+    for name in {n.id for n in walk(node) if isinstance(n, ast.Name)} - set(known) if depth else ():
+        value = only_value(bindings_in(module, module.function_of(node), name))
+        said = literal_of(value, _with_locals(module, value, known, depth - 1)) if value is not None else UNTOLD
+        if isinstance(said, (bool, int, str)):
+            out[name] = ast.Constant(said)
+    return out
 
 
 def _said(project: Project, module: SourceModule, given: ast.expr) -> bool | None:

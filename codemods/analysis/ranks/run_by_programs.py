@@ -21,6 +21,7 @@ from codemods.analysis.ranks.closed_branches import is_asked_for_by_none, is_onl
 from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
+from codemods.analysis.ranks.fetched_functions import fetched_at
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.handed_zero import is_handed_zero
 from codemods.analysis.ranks.hidden_packages import is_hidden
@@ -305,6 +306,8 @@ class Search:
             return True
         method = isinstance(module.parent(function), ast.ClassDef)
         places = [*((s.module, s.call, s.call.func) for s in used.calls), *((h.module, h.node, h.node) for h in used.handed_on)]
+        if not method:
+            places += ((f.module, f.call, f.call) for f in fetched_at(self._project, module, function))
         for other, node, named in places:
             if (method or _may_be_plain(other, named)) and (self._by_one or not self._is_for_some(other, node)):
                 if self.comes_to(other, node, shown=shown):

@@ -17,9 +17,10 @@ from codemods.analysis.wrapped.arms import are_other_arms
 from codemods.analysis.wrapped.forwarding import hands_on, own_wrapper
 from codemods.analysis.wrapped.handed_in import callers_of, given_to_base
 from codemods.analysis.wrapped.properties import given_by_property, is_property, named_method
+from codemods.analysis.wrapped.taken_by_test import taken_by_test
 from codemods.analysis.wrapped.unpacked_fields import unpacked_from
 from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
-from codemods.runtime.record import record
+from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
 DEPTH = 7  # names behind names, and callers of callers
@@ -138,7 +139,8 @@ class _Search:
                 return _inside(self.of(module, node.value, depth), dotted(node.value))
             return self._attribute(module, node, depth)
         if isinstance(node, ast.IfExp):
-            return self.of(module, node.body, depth) or self.of(module, node.orelse, depth)
+            body = _of_arm(self.of(module, node.body, depth), node.orelse)
+            return body or _of_arm(self.of(module, node.orelse, depth), node.body)
         return None
 
     def _call(self, module: SourceModule, call: ast.Call, depth: int) -> Held | None:
@@ -222,6 +224,9 @@ class _Search:
         return None
 
     def _attribute(self, module: SourceModule, node: ast.Attribute, depth: int) -> Held | None:
+        return self._field(module, node, depth) or _by_test(self.project, module, node)
+
+    def _field(self, module: SourceModule, node: ast.Attribute, depth: int) -> Held | None:
         if (call := unpacked_from(module, node)) is not None and is_prepare(module, call):
             return Held(Side.WRAPPER, module, call, prepared=True)
         bound = attribute_bindings(module, node)
@@ -249,6 +254,27 @@ class _Search:
                 if found := self.of(module, one.value, depth + 1):
                     return Held(found.side, found.module, found.wrap, "", found.prepared)
         return None
+
+
+def _of_arm(found: Held | None, other: ast.expr) -> Held | None:
+    """What one arm holds. Where the other holds something else, no expression beside it is the wrapper of both."""
+    return found if found is None or dotted(other) == found.wrapper else replace(found, wrapper="")
+
+
+def _by_test(project: Project, module: SourceModule, node: ast.Attribute) -> Held | None:
+    """By a test for several processes that tells the wrapper from the module inside: each wrap of that name is meant."""
+    told = taken_by_test(project, module, node)
+    if told is None:
+        return None
+    taken, inside = told
+    for path in sorted(project.files_containing(b"DistributedDataParallel(")):
+        home = project.module(path) if path.endswith(".py") else None
+        for call in wraps_in(home) if home is not None else ():
+            inner = inner_of(call)
+            if home is not None and inner is not None and taken.name in (last(dotted(inner)), last(_target(home, call))):
+                beside = f"self.{taken.wrapper}" if taken.wrapper and inside else ""
+                return Held(Side.INSIDE if inside else Side.WRAPPER, home, call, beside)
+    return None
 
 
 def _inside(found: Held | None, wrapper: str) -> Held | None:
