@@ -68,15 +68,15 @@ class UnevenSteps(DdpCodemod):
 
     ## What it does
     Finds loops over a share of the data whose length depends on the rank (`rows[rank::world_size]`, the elements with `i %
-    world_size == rank` in a list or a stream, parts of `array_split` and `tensor_split`, slices with one more for the first
-    `n % world_size` ranks, files of each rank, a sampler or a data set of the project that splits without padding, windows
-    of a length that is rounded up (`range(first, min(first + n, total))`), a generator that passes over what is not the
-    rank's, `shard` and `split_dataset_by_node` of datasets, shards that webdataset's `split_by_node` gives each rank), also
-    behind a prefetcher of the project, or over the keys that its own batches have put into a dictionary, or decide on (`if
-    kept > 0: scores["hits"] = …`), where each round comes to a collective: the backward of a wrapped model, an all_reduce, a
-    barrier. Finds a data set whose `__getitem__` raises `StopIteration` when a sample fails: the loader hands it on, and the
-    loop ends as if the data were done. In such a loop, finds labels that begin at `len(rows) * rank` of rows that are
-    gathered in any size.
+    world_size == rank` in a list or a stream, parts of `array_split` and `tensor_split`, slices with one more for the first `n
+    % world_size` ranks, slices from `n * rank // world_size` to the next such bound, files of each rank, a sampler or a data
+    set of the project that splits without padding, windows of a length that is rounded up (`range(first, min(first + n,
+    total))`), a generator that passes over what is not the rank's, `shard` and `split_dataset_by_node` of datasets, shards that
+    webdataset's `split_by_node` gives each rank), also behind a prefetcher of the project, or over the keys that its own
+    batches have put into a dictionary, or decide on (`if kept > 0: scores["hits"] = …`), where each round comes to a
+    collective: the backward of a wrapped model, an all_reduce, a barrier. Finds a data set whose `__getitem__` raises
+    `StopIteration` when a sample fails: the loader hands it on, and the loop ends as if the data were done. In such a loop,
+    finds labels that begin at `len(rows) * rank` of rows that are gathered in any size.
 
     ## Why it matters
     41 rows on two ranks are 21 and 20. The rank with fewer batches leaves the loop; the other waits for it in the next gradient

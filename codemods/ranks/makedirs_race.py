@@ -33,6 +33,7 @@ from codemods.analysis.files.missing_folders import (
 from codemods.analysis.files.named_by_day import without_days
 from codemods.analysis.files.named_by_functions import texts_of_functions
 from codemods.analysis.files.own_moments import is_named_by_moment
+from codemods.analysis.files.put_into_fields import put_by_all
 from codemods.analysis.files.sample_folders import is_folder_of_the_sample
 from codemods.analysis.files.stamped_apart import stamped_apart
 from codemods.analysis.files.state_folders import state_folders
@@ -115,7 +116,8 @@ class MakedirsRace(DdpCodemod):
 
     ## Refuses
     - A folder named after the time, reported, also where Accelerate's `save_state` makes it, or where it is the `output_dir` of a
-      Trainer of transformers: each process reads its own clock, and those of Lightning's `ddp` start one after the other.
+      Trainer of transformers, and by way of a field that each rank sets (`args.out = …`): each process reads its own clock, and
+      those of Lightning's `ddp` start one after the other.
     - A folder named after what is there (`len(os.listdir(root))`, `max(numbers) + 1`, `while os.path.exists(run): n += 1`),
       reported, with `exist_ok` too, and where it is the `output_dir` of a Trainer of transformers: the ranks do not come at once.
     - Where `exist_ok` is given, `False` too: that is a decision, but for one under a test that the folder is missing.
@@ -214,13 +216,15 @@ class MakedirsRace(DdpCodemod):
             return None
         if ranks_reaching(project, module, call).some:
             return self._stamped_apart(module, project, call, path, shown) if given is None else None
-        made = without_days(origin_text(module, path))
+        put = put_by_all(project, module, path) if module.holds(b"time") and not is_named_by_moment(module, path) else []
+        made = without_days(" ".join(origin_text(module, value) for value in (path, *put)))
         if not _CLOCK.search(made):
             ways = ([without_days(t) for t in texts] for texts in texts_of_functions(project, module, path))
             made = next((" ".join([made, *texts]) for texts in ways if all(map(_CLOCK.search, texts))), made)
         if not _CLOCK.search(made) or _OWN_PATH.search(made) or handler_of(module, project, call) is not None:
             return None
-        if is_run_by_nobody(project, module, call) or is_made_by_the_starter(project, module, _clock(module, path) or call):
+        clock = _clock(module, path) or next((v for v in put if _CLOCK.search(module.text_of(v))), None)
+        if is_run_by_nobody(project, module, call) or is_made_by_the_starter(project, module, clock or call):
             return None
         function = module.function_of(call)
         if "broadcast" in (module.text_of(function) if function else module.text):
@@ -228,7 +232,7 @@ class MakedirsRace(DdpCodemod):
         makes = "save their parts of one state into folders of their own" if given is not None else "make a folder each"
         message = f"every rank names {name or module.text_of(path)} after its own clock: the ranks start apart, and {makes}"
         reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
-        at = _clock(module, path) or (call if given is None or given in walk(call) else given)
+        at = clock or (call if given is None or given in walk(call) else given)
         return self.finding(module, at, message, evidence=[shown], reason=reason)
 
     def _stamped_apart(

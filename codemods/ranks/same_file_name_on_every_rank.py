@@ -21,8 +21,8 @@ class SameFileNameOnEveryRank(DdpCodemod):
 
     ## What it does
     Finds files that every rank writes under one name with what is its own: predictions of the batches that a
-    `DistributedSampler` dealt out to it, lines of `rows[rank::world]`, what a hook of Lightning's `BasePredictionWriter` is
-    handed. Puts the rank into the name.
+    `DistributedSampler` dealt out to it, lines of `rows[rank::world]`, what `trainer.predict` of Lightning returns, what a hook
+    of its `BasePredictionWriter` is handed. Puts the rank into the name.
 
     ## Why it matters
     The ranks overwrite each other's file, and what is left is the part of the rank that wrote last, or lines of several: of four

@@ -12,6 +12,7 @@ from codemods.analysis.files.fetched_by_all import Fetch, fetched_by_all
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
 from codemods.analysis.files.loose_ends import may_be_made_elsewhere
+from codemods.analysis.files.missing_by_exception import made_by_a_handler
 from codemods.analysis.files.polled_files import polled_files
 from codemods.analysis.files.shared_caches import SharedCache, shared_caches
 from codemods.analysis.files.whole_files import whole_file
@@ -32,18 +33,18 @@ class CacheFilledByEveryRank(DdpCodemod):
     Finds data sets whose constructor writes files, itself or through its methods, that `__getitem__`, `__iter__` or `__len__`
     read or list, with no test of the rank and no collective, in a project that runs on several processes. Finds functions and
     constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it
-    is not, and read it; so where rank 0 alone writes it in place while the others still ask, or look for it in a loop until it
-    is there. The test may stand in a function of the project that answers for the path, and the reader may be the caller, or a
-    loader that is given the path, or a method of the object, or of an heir, that is called next; what writes may be a tokenizer
-    that saves itself, or an LMDB database that is opened to be filled. A file that one call writes gets another name until it
-    is whole; the rest is reported. A wait of the function counts where it stands between the making and the reading, or above
-    the test behind something that some ranks do alone: a training waits at many other places. Reports what every rank fetches
-    into one folder on the first run: `torch.hub.load`, the weights of OpenAI's `clip.load`, data sets of torchvision and
-    torchaudio with `download=True`, also where a caller gives it, be the class in a variable or chosen by its name, archives
-    (`beir.util.download_and_unzip`, torchvision's `download_and_extract_archive`), and data sets of torch_geometric with a
-    `process` or `download` of their own. A class that a Lightning data module names is made on every rank; so is one that goes
-    out of a factory or a registry which a script of several processes imports, or that a setting names for such a script, also
-    by the name of an heir.
+    is not, and read it, or that load it and make it where that fails with `FileNotFoundError` alone; so where rank 0 alone
+    writes it in place while the others still ask, or look for it in a loop until it is there. The test may stand in a function
+    of the project that answers for the path, and the reader may be the caller, or a loader that is given the path, or a method
+    of the object, or of an heir, that is called next; what writes may be a tokenizer that saves itself, or an LMDB database
+    that is opened to be filled. A file that one call writes gets another name until it is whole; the rest is reported. A wait
+    of the function counts where it stands between the making and the reading, or above the test behind something that some
+    ranks do alone: a training waits at many other places. Reports what every rank fetches into one folder on the first run:
+    `torch.hub.load`, the weights of OpenAI's `clip.load`, data sets of torchvision and torchaudio with `download=True`, also
+    where a caller gives it, be the class in a variable or chosen by its name, archives (`beir.util.download_and_unzip`,
+    torchvision's `download_and_extract_archive`), and data sets of torch_geometric with a `process` or `download` of their own.
+    A class that a Lightning data module names is made on every rank; so is one that goes out of a factory or a registry which a
+    script of several processes imports, or that a setting names for such a script, also by the name of an heir.
 
     ## Why it matters
     Each rank does the whole work, and all of them write the same files: one reads what another has half written, and `__len__`
@@ -104,15 +105,18 @@ class CacheFilledByEveryRank(DdpCodemod):
     - Says nothing of a class of a factory where a file between it and the script lets one process in first.
     - Says nothing where some callers may not write (`if read_only: raise`).
     - Says nothing of what a Lightning script makes above `fit`, unless a text or a job script of the repository starts all
-      processes from outside (torchrun, srun): rank 0 is through with it before its Trainer starts the others.
+      processes from outside (torchrun, srun, Hydra's launcher for Slurm): rank 0 is through with it before its Trainer starts
+      the others.
     - Says nothing of functions that no program comes to, and of what the program ends behind; nothing of a copy of an installed
       package that only `import clip` beside it names: that means the installed one.
-    - Says nothing of a sample's own file in `__getitem__` where a sharded loader deals the samples out: one rank makes it.
+    - Says nothing of a sample's own file in `__getitem__`, or a method that it calls, where a sharded loader deals
+      the samples out: one rank makes it.
     - Says nothing of a file that the repository itself holds: no rank finds it missing.
     - Says nothing of a file that `os.replace`, `rename` or `torch.hub.download_url_to_file` puts in its place, of one that
       gdown loads, of one that is only waited for and read by nobody, and of one that is waited for and read after a
       `time.sleep(5)` or behind a collective.
     - Says nothing where some caller lets rank 0 in first, or alone: the others find the files.
+    - Says nothing of a load whose `try` also catches what a half-written file raises (`EOFError`, `Exception`): it is made anew.
     - Says nothing where the constructor or function waits for the other ranks, takes a lock, or writes under a test of the rank.
     - Says nothing of files whose names hold the rank, and of files that no method of the class reads.
 
@@ -140,6 +144,10 @@ class CacheFilledByEveryRank(DdpCodemod):
             b"there",
         ),
         Site(
+            rb"\bexcept\b[^\n]*(?:FileNotFound|OS|IO|Environment)Error", b"FileNotFoundError", b"OSError", b"IOError",
+            b"EnvironmentError",
+        ),
+        Site(
             rb"\b(?:hub|clip)\.load\(|\bdownload[ \t]*=[ \t]*(?:True|self\.\w+|(?!False|None)\w+[ \t]*[,)\r\n])|torch_geometric"
             rb"|\bdownload_and_(?:unzip|extract_archive)\(",
             b"hub.load(", b"clip.load(", b"download", b"torch_geometric",
@@ -155,7 +163,7 @@ class CacheFilledByEveryRank(DdpCodemod):
             return
         told: set[int] = set()
         written: set[int] = set()
-        for demand in filled_on_demand(project, module):
+        for demand in (*filled_on_demand(project, module), *made_by_a_handler(project, module)):
             told.add(id(demand.function))
             written.add(id(demand.write.call))
             yield self._on_demand(project, module, demand)
@@ -252,6 +260,11 @@ class CacheFilledByEveryRank(DdpCodemod):
             f"({_place(module, write.module, write.call)}): another reads it half written "
             f"({_place(module, found.read.module, found.read.call)})"
         )
+        if found.loaded:
+            message = (
+                f"every rank loads `{path}`, and each that finds it missing writes it in place "
+                f"({_place(module, write.module, write.call)}): another loads it half written, and that error is not caught"
+            )
         places.append(found.way.shown)
         if edits:
             assumes = "assumes that each rank may make it for itself; it appears whole, under its name, once it is written"

@@ -732,3 +732,124 @@ def test_a_file_of_each_round_that_trains() -> None:
 )
 def test_a_file_that_is_there_before_the_others_start(path: str, fit: str, behind: str) -> None:
     check_nothing(RULE, FOLDS.format(path=path, fit=fit, behind=behind))
+
+
+LOADED_FIRST = """import os
+import torch
+from torch.utils.data import DataLoader, Dataset
+import torch.distributed as dist
+
+
+class Spectra(Dataset):
+    def __init__(self, paths, make):
+        self.paths, self.make = paths, make
+
+    def __getitem__(self, i):
+        return self.spectrum(self.paths[i])
+
+    def spectrum(self, path):
+        beside = path.replace(".wav", ".pt")
+        try:
+            rows = torch.load(beside)
+        except (FileNotFoundError, RuntimeError):
+            rows = self.make(path)
+            torch.save(rows, beside)
+        return rows
+
+
+def main(paths, make):
+    dist.init_process_group("nccl")
+    for rows in DataLoader(Spectra(paths, make), shuffle=True):
+        print(rows)
+"""
+IN_A_FUNCTION = """import json
+import torch.distributed as dist
+
+
+def counted(folder, count):
+    table = folder / "counts.json"
+    try:
+        return json.loads(table.read_text())
+    except OSError:
+        pass
+    counts = count()
+    with open(table, "w") as f:
+        json.dump(counts, f)
+    return counts
+
+
+def main(folder, count):
+    dist.init_process_group("gloo")
+    return counted(folder, count)
+"""
+
+
+@pytest.mark.parametrize("source", [LOADED_FIRST, IN_A_FUNCTION])
+def test_a_cache_that_is_made_where_its_load_fails(source: str) -> None:
+    found = findings_of(RULE, source)
+    assert [f.applicability for f in found] == [Applicability.UNSAFE]
+    assert "that error is not caught" in found[0].message
+
+
+def test_a_cache_of_a_sample_appears_whole() -> None:
+    save = "            torch.save(rows, beside)\n"
+    whole = save.replace("beside)", 'f"{beside}.{os.getpid()}")') + '            os.replace(f"{beside}.{os.getpid()}", beside)\n'
+    check_transformed(RULE, LOADED_FIRST, LOADED_FIRST.replace(save, whole), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("(FileNotFoundError, RuntimeError)", "(FileNotFoundError, EOFError)"), ("(FileNotFoundError, RuntimeError)", "Exception"),
+     (" (FileNotFoundError, RuntimeError)", ""), ("(FileNotFoundError, RuntimeError)", "KeyError"),
+     ("torch.save(rows, beside)", "print(beside)"), ("torch.save(rows, beside)", "torch.save(rows, path + '.other')"),
+     ("            torch.save(rows, beside)", "            if dist.get_rank() == 0:\n                torch.save(rows, beside)"),
+     ("torch.save(rows, beside)", "torch.save(rows, beside + '.new')\n            os.replace(beside + '.new', beside)"),
+     ("rows = self.make(path)", "if not self.make:\n                raise\n            rows = self.make(path)"),
+     ("    for rows", "    DistributedSampler(Spectra(paths, make))\n    for rows"), ("shuffle=True", "shuffle=False"),
+     ('".pt")', 'f".{dist.get_rank()}.pt")')],
+)  # fmt: skip
+def test_a_load_that_makes_what_it_misses_and_nobody_reads_torn(old: str, new: str) -> None:
+    assert old in LOADED_FIRST
+    check_nothing(RULE, LOADED_FIRST.replace(old, new))
+
+
+ABOVE_FIT = """import pickle
+import lightning.pytorch as pl
+
+
+def rows_of(path, build):
+    if path.exists():
+        with open(path, "rb") as f:
+            rows = pickle.load(f)
+    else:
+        rows = build()
+        with open(path, "wb") as f:
+            pickle.dump(rows, f)
+    return rows
+
+
+def main(cfg, build):
+    rows = rows_of(cfg.folder / "rows.pkl", build)
+    trainer = pl.Trainer(devices=cfg.devices, strategy="ddp")
+    trainer.fit(cfg.model, rows)
+
+
+if __name__ == "__main__":
+    main(read(), list)
+"""
+SUBMITTED = "defaults:\n  - override /hydra/launcher: submitit_slurm\nhydra:\n  launcher:\n    nodes: 1\n    tasks_per_node: {}\n"
+
+
+@pytest.mark.parametrize("tasks", ["8", "${ngpu}", "4  # one for each GPU"])
+def test_tasks_that_slurm_starts_together_come_above_fit_as_well(tasks: str) -> None:
+    files = {"job/conf/cluster.yaml": SUBMITTED.format(tasks)}
+    assert findings_of(RULE, ABOVE_FIT, files, path="job/train.py")
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [("job/conf/cluster.yaml", SUBMITTED.format(1)), ("other/conf/cluster.yaml", SUBMITTED.format(8)),
+     ("job/conf/cluster.yaml", SUBMITTED.format(8).replace("submitit_slurm", "basic")), ("job/conf/cluster.yaml", "a: 1\n")],
+)  # fmt: skip
+def test_a_trainer_that_starts_the_others_behind_the_cache(settings: str, text: str) -> None:
+    check_nothing(RULE, ABOVE_FIT, files={settings: text}, path="job/train.py")

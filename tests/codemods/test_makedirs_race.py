@@ -1596,3 +1596,43 @@ def test_a_folder_that_rank_0_alone_makes_after_its_clock(made: str, used: str, 
     assert len(found) == told
     assert all(f.span.line == 11 and "line 14" in f.message for f in found)
     assert not findings_of(MakedirsRace, source.replace("FORM", "'%Y%m%d'"))  # the same on all ranks
+
+
+IN_A_FIELD = """import os
+from datetime import datetime
+import torch.distributed as dist
+
+
+def work(args):
+    dist.init_process_group("nccl")
+    os.makedirs(os.path.join(args.out, "states"), exist_ok=True)
+
+
+def main(args):
+    args.out = os.path.join(args.out, datetime.now().strftime("%m%d_%H%M%S"))
+    work(args)
+
+
+if __name__ == "__main__":
+    main(read())
+"""
+
+
+def test_a_clock_that_is_read_into_a_field() -> None:
+    (found,) = [f for f in findings_of(MakedirsRace, IN_A_FIELD) if "after its own clock" in f.message]
+    assert found.span.line == 12
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("%m%d_%H%M%S", "%Y%m%d"),  # the same on all ranks
+     ("    work(args)", "    torch.multiprocessing.spawn(work, args=(args,))"),  # one process reads it, for all
+     ("    args.out = os", "    if dist.get_rank() == 0:\n        args.out = os"),
+     ("    work(args)", "    dist.broadcast_object_list([args])\n    work(args)"),
+     ("    work(args)", "    args.out = 'runs'\n    work(args)"),
+     ('.strftime("%m%d_%H%M%S")', '.strftime("%m%d_%H%M%S") + str(os.getpid())')],
+)  # fmt: skip
+def test_a_field_that_is_the_same_on_all_ranks(old: str, new: str) -> None:
+    assert old in IN_A_FIELD
+    source = IN_A_FIELD.replace(old, new).replace("import os\n", "import os\nimport torch\n")
+    assert not [f for f in findings_of(MakedirsRace, source) if "after its own clock" in f.message]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.checkpoints.unguarded_save import UnguardedSave
 from codemods.ranks.same_file_name_on_every_rank import SameFileNameOnEveryRank
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
@@ -243,3 +244,37 @@ def test_a_file_that_is_opened_where_it_is_handed_on(line: str) -> None:
 )
 def test_nothing_of_its_own_is_handed_on(line: str) -> None:
     check_nothing(RULE, script(line))
+
+
+PREDICTED = """import json
+import lightning.pytorch as pl
+import torch.distributed as dist
+
+
+def run(net, loader, path):
+    trainer = pl.Trainer(accelerator="gpu", devices=4, strategy="ddp")
+    rows = trainer.predict(net, loader)
+    with open(path + "/rows.json", "w") as f:
+        json.dump(rows, f)
+
+
+if __name__ == "__main__":
+    run(make_net(), make_loader(), "out")
+"""
+
+
+def test_what_the_predict_of_lightning_returns_is_of_the_own_share() -> None:
+    assert findings_of(RULE, PREDICTED)
+    (saved,) = findings_of(UnguardedSave, PREDICTED[: PREDICTED.index("    with")] + "    torch.save(rows, path)\n")
+    assert saved.fix is None or not saved.fix.edits  # a guard would leave out what the others predict
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("    with open", "    every = [None] * 4\n    dist.all_gather_object(every, rows)\n    rows = every\n    with open"),
+     ("devices=4", "devices=1"), ("trainer.predict(net, loader)", "trainer.validate(net, loader)"),
+     ("    with open", "    if not trainer.is_global_zero:\n        return\n    with open")],
+)  # fmt: skip
+def test_predictions_that_are_not_of_the_own_share(old: str, new: str) -> None:
+    assert old in PREDICTED
+    check_nothing(RULE, PREDICTED.replace(old, new))

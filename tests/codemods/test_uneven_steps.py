@@ -746,3 +746,42 @@ FIELDS = (
 @pytest.mark.parametrize("names", ["outputs.__dataclass_fields__.keys()", "dir(outputs)", "outputs._fields"])
 def test_the_fields_of_a_record_are_the_same_on_all_ranks(names: str) -> None:
     check_nothing(RULE, FIELDS.format(names=names))
+
+
+FRACTION = "    n = len(rows)\n    first = n * rank // world_size\n    last = n * (rank + 1) // world_size\n"
+DEALER = f"""{HEAD}class Dealer:
+    def __init__(self, rows, world_size):
+        self.rows, self.world_size = rows, world_size
+
+    def mine(self, rank):
+        n = self.rows.numel()
+        first = (n * rank) // self.world_size
+        return self.rows[first : (n * (rank + 1)) // self.world_size]
+
+
+def train(net, rows, loss_of):
+    model = DDP(net)
+    dealer = Dealer(rows, dist.get_world_size())
+    for batch in DataLoader(dealer.mine(dist.get_rank()), batch_size=4):
+        loss_of(model(batch)).backward()
+"""
+
+
+def test_bounds_at_fractions_of_the_whole() -> None:
+    """100 rows on three ranks are 33, 33 and 34."""
+    check_told(RULE, train("rows[first:last]", before=FRACTION), reason=WHY)
+    check_told(RULE, DEALER, reason=WHY)
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["    n = len(rows) // world_size * world_size\n" + FRACTION.partition("\n")[2],
+     "    n = len(rows)\n    first = n // world_size * rank\n    last = n // world_size * (rank + 1)\n",
+     "    n = len(rows)\n    part = n * 4 // world_size\n    first = part * rank\n    last = part * (rank + 1)\n"],
+)  # fmt: skip
+def test_bounds_at_equal_steps(before: str) -> None:
+    check_nothing(RULE, train("rows[first:last]", before=before))
+
+
+def test_a_dealer_of_a_whole_that_divides() -> None:
+    check_nothing(RULE, DEALER.replace("self.rows.numel()", "self.rows.numel() // self.world_size * self.world_size"))

@@ -15,6 +15,7 @@ from codemods.analysis.files.loose_ends import BROUGHT_IN
 from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.files.shown_ranks import is_launched_from_outside
 from codemods.analysis.job_files.documented_starts import other_starts, starts, starts_of
+from codemods.analysis.job_files.submitted_tasks import is_submitted_as_several
 from codemods.analysis.names import family, qualified
 from codemods.analysis.paths import origin_text
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
@@ -87,6 +88,8 @@ def starts_its_ranks(project: Project, module: SourceModule) -> bool:
     if not any(module.holds(word) for word in (b"Trainer(", b"Trainer.")) or _OTHERS.search(module.data):
         return False
     made = (c for c in module.calls_named("Trainer", "from_argparse_args") if family(qualified(module, c.func)) == "lightning")
+    if is_submitted_as_several(project, module.path):
+        return False
     return any(made) and not (is_launched_from_outside(project) and not _is_started_by_python(project, module.path))
 
 

@@ -48,6 +48,7 @@ class OnDemand:
     """asked: the test for the file. write: what fills it on a rank that does not find it. read: where it is used.
 
     by_zero: rank 0 alone writes it, in place, while the others may still be about to ask.
+    loaded: asked is the load itself, whose error says that the file is missing.
     """
 
     function: FunctionNode
@@ -56,6 +57,7 @@ class OnDemand:
     read: Step
     way: Way
     by_zero: bool = False
+    loaded: bool = False
 
 
 def filled_on_demand(project: Project, module: SourceModule) -> tuple[OnDemand, ...]:

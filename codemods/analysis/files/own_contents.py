@@ -18,7 +18,7 @@ from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _HOOKS = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
-SPEAKING = (b"Sampler", b"rank", b"RANK", b"ccelerat")  # what a file holds in which each rank's part is told of
+SPEAKING = (b"Sampler", b"rank", b"RANK", b"ccelerat", b".predict(")  # what a file holds in which each rank's part is told of
 _OPENS = frozenset({"open"})
 _OF_ITS_OWN_FORM = frozenset({"to_csv", "to_json", "to_parquet", "to_pickle", "to_feather"})
 

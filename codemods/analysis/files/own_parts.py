@@ -21,12 +21,15 @@ _GIVES_STATE = lazy(r"state_dict|parameters|buffers|unwrap")
 
 
 def is_own_part(project: Project, module: SourceModule, save: Save) -> bool:
-    """True for what is made of rows that are cut by the rank: `torch.save([encode(x) for x in rows[rank::n]], path)`."""
+    """True for what is made of rows that are cut by the rank, `torch.save([encode(x) for x in rows[rank::n]], path)`, and for
+    what `trainer.predict` of Lightning gives back."""
     if save.pretrained:
         return False
     value = variance(project).argument(module, save.call, 0)
     shared = any(link.how is How.SHARE for link in value.chain)
     sure = value.cause is Cause.DATA and value.proof is Proof.PROVEN and shared
+    if any(link.how is How.PREDICTED for link in value.chain):
+        return value.cause is Cause.DATA  # the model that it is handed is not in it
     return sure and not any(_STATE.search(word) for word in _words(module, save.stored, 2))
 
 

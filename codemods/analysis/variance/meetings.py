@@ -17,7 +17,7 @@ from codemods.analysis.variance.objects import wrapped
 from codemods.analysis.variance.past_the_wrapper import all_made_past_the_wrapper, is_made_past_the_wrapper
 from codemods.analysis.variance.paths import own_field, path_of
 from codemods.analysis.variance.state import STEP, Meeting, State
-from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value
+from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, How, Kind, Proof, Thing, Value, differing
 from codemods.analysis.wrapped.arms import is_bare
 from codemods.data.rank_variance import HOST_PACKAGES, IN_PLACE, SAME_CALLS, SHARDED_GENERATION, TO_ONE_RANK
 
@@ -100,6 +100,8 @@ def collective_value(state: State, node: ast.Call, found: Collective, args: list
         meet(state, node, Meeting(found.name, (step,), carries=not found.waits_only))
     if found.text.startswith(OUT_OF_PLACE):
         return SAME
+    if found.name == "predict" and found.framework == "lightning":
+        return _predictions(state, node)
     if found.name in TO_ONE_RANK and found.framework == "torch":
         return _sum_of_one_rank(state, node)
     position = IN_PLACE.get(found.name)
@@ -107,6 +109,12 @@ def collective_value(state: State, node: ast.Call, found: Collective, args: list
         if (tensor := _given_at(node, position)) is not None:
             make_same(state, tensor)
     return SAME
+
+
+def _predictions(state: State, node: ast.Call) -> Value:
+    """Lightning gives each rank what `predict_step` made of its own batches, in shares that it does not pad."""
+    text = f"`{state.short(node)}` gives each rank the predictions of its own share"
+    return differing(Cause.DATA, Proof.PROVEN, state.link(node, text, how=How.PREDICTED), sized=True)
 
 
 def _is_of_shards(state: State, node: ast.Call) -> bool:

@@ -9,7 +9,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.lookup import from_environment
 from codemods.analysis.variance.paths import entry_of, path_of
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.uneven_parts import gives_rest, parted, unequal_parts
+from codemods.analysis.variance.uneven_parts import gives_rest, parted, starts_at_fraction, unequal_parts
 from codemods.analysis.variance.values import (
     REST,
     SAME,
@@ -156,7 +156,7 @@ def divides(state: State, node: ast.expr, depth: int = 0) -> bool:
     if depth > 2:
         return False
     if isinstance(node, ast.BinOp):
-        even = isinstance(node.op, (ast.FloorDiv, ast.Mod))
+        even = isinstance(node.op, (ast.FloorDiv, ast.Mod)) and not starts_at_fraction(state, node)
         return even or divides(state, node.left, depth) or divides(state, node.right, depth)
     if isinstance(node, ast.Subscript):
         bounds = [node.slice.lower, node.slice.upper] if isinstance(node.slice, ast.Slice) else []

@@ -9,6 +9,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause
+from codemods.data.rank_names import speaks_of_rank
 from codemods.files.source import walk
 
 _SPLITS = frozenset({"array_split", "tensor_split"})  # the first parts get one more each, where the number does not divide
@@ -18,6 +19,22 @@ _DEPTH = 4  # names given by names: `end`, `start`, `count`, `rest`
 def gives_rest(state: State, bound: ast.expr) -> bool:
     """True for a bound that holds `n // ranks` and one more for the first `n % ranks` ranks."""
     return any(_asks_rest(state, part) for part in _made_of(state, bound, _DEPTH))
+
+
+def starts_at_fraction(state: State, bound: ast.BinOp) -> bool:
+    """True for `n * rank // ranks`: from there to `n * (rank + 1) // ranks`, the parts differ by one where n does not divide."""
+    product = bound.left
+    if not isinstance(bound.op, ast.FloorDiv) or not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult):
+        return False
+    return any(_is_number_of_rank(state, factor) for factor in (product.left, product.right))
+
+
+def _is_number_of_rank(state: State, node: ast.expr) -> bool:
+    value = state.value(node)
+    if value.cause is Cause.RANK:
+        return True
+    number = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) else node
+    return bool(value.params) and speaks_of_rank(last(dotted(number)))
 
 
 def unequal_parts(state: State, node: ast.expr) -> ast.Call | None:

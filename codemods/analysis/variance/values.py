@@ -51,6 +51,7 @@ class How(Enum):
     SAMPLED = "a sampler or a prepared loader gives each rank its share"
     SHARDS = "a stream of each rank's own shards"
     OF_STEP = "what a hook or a step is handed on this rank"
+    PREDICTED = "what a Trainer gives back of the rank's own batches"
     WHOLE = "each rank goes through the whole set, in an order of its own"
     CLOCK = "the process's own clock"
     GIVEN_UP = "an error on this rank, behind which it goes on without a result"
