@@ -21,11 +21,12 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
 
     fields: None where the object is `self`: its fields stay open.
     """
-    value = _found_missing(value, binding, fields)
+    asked = asked_alone(value, binding)
+    value = _found_missing(value, asked, fields)
     if not value.params:
         parts, entries = _inside(value, binding, fields)
         return replace(value, parts=parts, entries=entries) if parts or entries else value
-    given, left = _handed_over(value, _asked_alone(value, binding) if value.truths else binding, fields)
+    given, left = _handed_over(value, asked, fields)
     if value.by_name and given and all(map(_is_seen, given)):
         # what is handed over is seen: the name no longer counts
         value = replace(value, cause=Cause.UNKNOWN, chain=value.chain[:-1])
@@ -46,7 +47,7 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
         sized=sized,
         keyed=best.keyed or (value.keyed and sized),
         length=value.length and bool(best.params),
-        truths=_truths_of(value, binding, best.params) if value.truths else frozenset(),
+        truths=_truths_of(value, binding, best.params),
         optional=value.optional or best.optional,
         missing=value.missing,
         mean=value.mean or best.mean,
@@ -91,8 +92,10 @@ def _handed_over(value: Value, binding: dict[str, Value], fields: Fields | None)
     return given, left
 
 
-def _asked_alone(value: Value, binding: dict[str, Value]) -> dict[str, Value]:
+def asked_alone(value: Value, binding: dict[str, Value]) -> dict[str, Value]:
     """What is handed over, without the loaders whose truth alone counts: ranks that share data out have batches alike."""
+    if not value.truths:
+        return binding
     return {name: SAME if name in value.truths and _has_batches_alike(g) else g for name, g in binding.items()}
 
 
@@ -100,11 +103,14 @@ def _has_batches_alike(given: Value) -> bool:
     return given.kind is Kind.LOADER and not given.sized and given.cause is not Cause.RANK
 
 
-def _truths_of(value: Value, binding: dict[str, Value], open_: frozenset[str]) -> frozenset[str]:
+def _truths_of(value: Value, binding: dict[str, Value], still: frozenset[str]) -> frozenset[str]:
     """The parameters of the caller, and fields, of which the truth alone counts there too."""
-    asked = frozenset[str]().union(*[binding[n].params for n in value.truths if n in binding])
-    whole = frozenset[str]().union(*[binding[n].params for n in value.params - value.truths if n in binding])
-    return (asked - whole) & open_
+    asked, whole = frozenset[str](), frozenset[str]()
+    for name in value.params & binding.keys():
+        given = binding[name]
+        asked |= given.params if name in value.truths else given.truths
+        whole |= frozenset() if name in value.truths else given.params - given.truths
+    return (asked - whole) & still
 
 
 def _values_of(
