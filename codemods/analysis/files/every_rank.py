@@ -15,6 +15,7 @@ from codemods.analysis.files.handed_trainers import handed_a_trainer
 from codemods.analysis.files.handed_ways import all_kept_to_some, places_of_all
 from codemods.analysis.files.loose_ends import made_elsewhere
 from codemods.analysis.files.main_only_values import asks_for_main_only
+from codemods.analysis.files.asked_by_given_functions import asks_by_given_function
 from codemods.analysis.files.own_paths import are_sure, callers_of
 from codemods.analysis.files.saving_hooks import saving_calls
 from codemods.analysis.files.shown_ranks import joins_below, shown_in
@@ -178,7 +179,7 @@ def _parts_ranks(project: Project, module: SourceModule, test: ast.expr, *, take
     text = module.text_of(test)
     if several is None and (names_rank(text) or _FLAGS.search(text) or asks_for_a_device(module, test)):
         return True
-    if asks_for_main_only(project, module, test):
+    if asks_for_main_only(project, module, test) or asks_by_given_function(project, module, test):
         return True
     function = module.function_of(test)
     analysis = variance(project)
