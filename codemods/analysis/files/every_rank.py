@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_file, is_test_module, ranks_in_file
+from codemods.analysis.files.asked_by_given_functions import asks_by_given_function
 from codemods.analysis.files.configured_trainers import behind_fit
 from codemods.analysis.files.given_ranks import asks_for_a_rank
 from codemods.analysis.files.handed_trainers import handed_a_trainer
 from codemods.analysis.files.handed_ways import all_kept_to_some, places_of_all
 from codemods.analysis.files.loose_ends import made_elsewhere
 from codemods.analysis.files.main_only_values import asks_for_main_only
-from codemods.analysis.files.asked_by_given_functions import asks_by_given_function
 from codemods.analysis.files.own_paths import are_sure, callers_of
 from codemods.analysis.files.saving_hooks import saving_calls
 from codemods.analysis.files.shown_ranks import joins_below, shown_in
