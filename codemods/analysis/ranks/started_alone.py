@@ -74,6 +74,12 @@ def _find_program(project: Project, module: SourceModule) -> bool:
     return bool(of_it) and not any(s.several for s in of_it) and _starts_nothing(project, module)
 
 
+def is_started_by_python_alone(project: Project, module: SourceModule) -> bool:
+    """True for a script that the texts start, and each time by Python itself as one process, while they launch others."""
+    of_it = _starts_of(project, module) if any(s.several for s in starts(project)) else []
+    return bool(of_it) and not any(s.several or s.launched for s in of_it)
+
+
 def _starts_of(project: Project, module: SourceModule) -> list[Start]:
     """The commands for a script; none where some launched script is not named, or another file may launch this one."""
     if any(s.several and not s.script for s in starts(project)):
