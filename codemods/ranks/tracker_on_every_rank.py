@@ -22,7 +22,6 @@ from codemods.analysis.output.tracker_starts import asks_for_run, runs_of
 from codemods.analysis.ranks.rank_guards import decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.analysis.ranks.started_alone import is_started_by_python_alone
 from codemods.analysis.ranks.started_groups import starts_no_group
 from codemods.analysis.trainer.wandb_callbacks import reports_of_heirs
 from codemods.api.codemod import DdpCodemod
@@ -98,8 +97,7 @@ class TrackerOnEveryRank(DdpCodemod):
       Says nothing of forked ones, which have it, and where the program starts a run in another place.
     - A SummaryWriter whose folder names the rank, or that only rank 0 writes to; where other ranks may write to it in some
       places alone, it reports their stray event files.
-    - Files without a sign of several processes, a repository's own tests, and scripts that start no group and that every
-      command of the repository leaves to Python alone, while it launches others.
+    - Files without a sign of several processes, a repository's own tests.
 
     ## References
     wandb's guide to distributed training (one process, or `group=` with a run for each); two-process runs of `wandb.log` in
@@ -245,13 +243,8 @@ class TrackerOnEveryRank(DdpCodemod):
 
 
 def _is_of_one_process(project: Project, module: SourceModule) -> bool:
-    """True for a script without any start of a group, whatever it reads of a launcher.
-
-    One with torch.distributed has to be one, too, that every command of the repository leaves to Python alone.
-    """
-    if not module.holds(b"__main__") or not starts_no_group(project, module.path):
-        return False
-    return not module.holds(b"torch.distributed") or is_started_by_python_alone(project, module)
+    """True for a script without any start of a group, and without torch.distributed, whatever it reads of a launcher."""
+    return module.holds(b"__main__") and not module.holds(b"torch.distributed") and starts_no_group(project, module.path)
 
 
 def _report_alone(project: Project, module: SourceModule, run: Run) -> tuple[ast.stmt, ast.stmt] | None:

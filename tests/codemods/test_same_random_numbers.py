@@ -620,10 +620,12 @@ def test_a_draw_in_a_function_that_nothing_calls() -> None:
 PL_HEAD = "import pytorch_lightning as pl\nimport torch\n\n\n"
 DIFFUSING = (
     PL_HEAD + "def either(a, b):\n    return a if a is not None else b\n\n\nclass Diffusing(pl.LightningModule):\n"
-    "    def training_step(self, batch, i):\n        noise = torch.randn_like(batch)\n        return self.net(batch + noise).mean()\n"
+    "    def training_step(self, batch, i):\n        noise = torch.randn_like(batch)\n"
+    "        return self.net(batch + noise).mean()\n"
 )
 CODING = (
-    "class Coding(pl.LightningModule):\n    def __init__(self{given}):\n        super().__init__()\n        self.part = {part}\n\n"
+    "class Coding(pl.LightningModule):\n    def __init__(self{given}):\n        super().__init__()\n"
+    "        self.part = {part}\n\n"
     "    def training_step(self, batch, i):\n        return self.part(batch).mean()\n\n\n"
 )
 
@@ -632,7 +634,8 @@ def coder(taken: str, *, part: str = "torch.nn.Linear(1, 1)", given: str = "", m
     """A script that imports one name of the file with the diffusion, and fits a model."""
     head = PL_HEAD.replace("\n\n\n", f"\nfrom diffusing import {taken}\n\n\n") + CODING.format(part=part, given=given)
     fit = f"    pl.Trainer(devices=4, strategy='ddp').fit({made})\n"
-    return f"{head}def main(cfg, other):\n    pl.seed_everything(cfg.seed)\n{fit}\n\nif __name__ == '__main__':\n    main(None, None)\n"
+    head += "def main(cfg, other):\n    pl.seed_everything(cfg.seed)\n"
+    return f"{head}{fit}\n\nif __name__ == '__main__':\n    main(None, None)\n"
 
 
 DIFFUSER = (

@@ -755,7 +755,9 @@ STAGES = (
 TAKES = "def take(grad, rank):\n    {call}\n    return grad\n\n\n"
 
 
-@pytest.mark.parametrize("call", ["dist.recv(grad, rank + 1)", "dist.batch_isend_irecv([dist.P2POp(dist.irecv, grad, rank + 1)])"])
+@pytest.mark.parametrize(
+    "call", ["dist.recv(grad, rank + 1)", "dist.batch_isend_irecv([dist.P2POp(dist.irecv, grad, rank + 1)])"]
+)
 def test_the_stages_of_a_pipeline(call: str) -> None:
     check_nothing(RULE, STAGES.format(helper=TAKES.format(call=call), line="take(batches[i], rank)"))
     check_nothing(RULE, STAGES.format(helper="", line=call.replace("grad", "batches[i]")))

@@ -1206,7 +1206,8 @@ AGENTS = (
     BARE + "class Agent:\n    def __init__(self, config, name):\n        self.folder = os.path.join('runs', name)\n\n"
     "    def save(self):\n        torch.save(self.net.state_dict(), os.path.join(self.folder, 'last.pt'))\n\n\n"
 )
-HEIR = "from agents import Agent\n\n\nclass Writer(Agent):\n    def __init__(self, config, name):\n        super().__init__(config, name)\n"
+HEIR = "from agents import Agent\n\n\nclass Writer(Agent):\n    def __init__(self, config, name):\n"
+HEIR += "        super().__init__(config, name)\n"
 TABLE = "from heirs import Writer\n\nKINDS = {'write': Writer}\n"
 
 
@@ -1223,7 +1224,8 @@ def test_a_name_of_the_process_that_comes_through_a_table_of_classes(make: str) 
 
 
 GIVEN = (
-    "class Saver:\n    def __init__(self, folder, writes={default}):\n        self.folder = folder\n        self.writes = writes\n\n"
+    "class Saver:\n    def __init__(self, folder, writes={default}):\n        self.folder = folder\n"
+    "        self.writes = writes\n\n"
     "    def save(self, model):\n        if not self.writes():\n            return\n"
     "        torch.save(model.module.state_dict(), os.path.join(self.folder, 'last.pt'))\n\n"
 )
@@ -1233,6 +1235,7 @@ GIVEN = (
     ("lambda: int(os.environ['LOCAL_RANK']) == 0", True), ("at_first", True), ("lambda: True", False), ("always", False),
 ])  # fmt: skip
 def test_a_function_that_the_object_is_given_may_ask_for_the_rank(default: str, silent: bool) -> None:
-    above = "def at_first():\n    return dist.get_rank() == 0\n\ndef always():\n    return True\n\n" + GIVEN.format(default=default)
+    above = "def at_first():\n    return dist.get_rank() == 0\n\ndef always():\n    return True\n\n"
+    above += GIVEN.format(default=default)
     found = findings_of(UnguardedSave, main("saver = Saver('runs')", "saver.save(model)", above=above))
     assert bool(found) is not silent

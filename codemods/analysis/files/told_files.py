@@ -69,8 +69,8 @@ def advice_for(project: Project, found: FileOfAll) -> str:
         return OF_ONE_PROCESS
     if (read_in := read_at_import(project, found.home, found.file.call, found.file.path)) is not None:
         return (
-            f"every rank reads it in {read_in[0]}:{read_in[1]}, which is imported behind it: what rank 0 alone writes is not there "
-            "in time, and what all write may be read while it is empty; hand it over without a file, as in `os.environ`"
+            f"every rank reads it in {read_in[0]}:{read_in[1]}, which is imported behind it: what rank 0 alone writes is not "
+            "there in time, and what all write may be read while it is empty; hand it over without a file, as in `os.environ`"
         )
     if not found.removes and (own := filled_by_batches(found.way.frames)) is not None:
         return gathered_first(own)

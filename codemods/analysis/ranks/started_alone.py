@@ -74,12 +74,6 @@ def _find_program(project: Project, module: SourceModule) -> bool:
     return bool(of_it) and not any(s.several for s in of_it) and _starts_nothing(project, module)
 
 
-def is_started_by_python_alone(project: Project, module: SourceModule) -> bool:
-    """True for a script that the texts start, and each time by Python itself as one process, while they launch others."""
-    of_it = _starts_of(project, module) if any(s.several for s in starts(project)) else []
-    return bool(of_it) and not any(s.several or s.launched for s in of_it)
-
-
 def _starts_of(project: Project, module: SourceModule) -> list[Start]:
     """The commands for a script; none where some launched script is not named, or another file may launch this one."""
     if any(s.several and not s.script for s in starts(project)):
@@ -131,3 +125,18 @@ def _find_mode(project: Project, module: SourceModule, option: str) -> bool:
     if not launched or not alone or any(option in s.flags or s.more for s in launched):
         return False
     return _starts_nothing(project, module)
+
+
+def is_in_mode_of_one(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True under a test of an option that commands give for one process, and no launch of several of any script does.
+
+    The place may stand in any file: which of the scripts comes there is not asked.
+    """
+    return any(_is_given_to_one(project, option) for option in _options_over(module, node))
+
+
+def _is_given_to_one(project: Project, option: str) -> bool:
+    given = [s for s in starts(project) if option in s.flags]
+    if not given or any(s.several for s in given):
+        return False
+    return not any(s.more for s in starts(project) if s.several)
