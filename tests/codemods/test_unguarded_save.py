@@ -1206,14 +1206,14 @@ AGENTS = (
     BARE + "class Agent:\n    def __init__(self, config, name):\n        self.folder = os.path.join('runs', name)\n\n"
     "    def save(self):\n        torch.save(self.net.state_dict(), os.path.join(self.folder, 'last.pt'))\n\n\n"
 )
-HEIR = "from agents import Agent\n\n\nclass Writer(Agent):\n    def __init__(self, config, name):\n"
-HEIR += "        super().__init__(config, name)\n"
+AGENT_HEIR = "from agents import Agent\n\n\nclass Writer(Agent):\n    def __init__(self, config, name):\n"
+AGENT_HEIR += "        super().__init__(config, name)\n"
 TABLE = "from heirs import Writer\n\nKINDS = {'write': Writer}\n"
 
 
 @pytest.mark.parametrize("make", ["KINDS[args.kind](None, name)", "KINDS.get(args.kind)(None, name=name)"])
 def test_a_name_of_the_process_that_comes_through_a_table_of_classes(make: str) -> None:
-    files = {"heirs.py": HEIR, "tables.py": TABLE}
+    files = {"heirs.py": AGENT_HEIR, "tables.py": TABLE}
     start = HEAD.replace("import os\n", "import os\nimport uuid\nfrom tables import KINDS\n")
     for name, silent in (("str(uuid.uuid4())[:4]", True), ("args.name", False)):
         lines = (f"name = {name}", f"agent = {make}", "agent.save()")
