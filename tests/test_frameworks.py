@@ -146,9 +146,11 @@ def test_setup_py_and_setup_cfg() -> None:
 @pytest.mark.parametrize(
     ("path", "head", "pinned"),
     [("net.yml", "channels:\n  - pytorch\ndependencies:\n", True), ("net.yml", "model:\n", False),
-     ("configs/net.yml", "channels:\n  - pytorch\ndependencies:\n", False)],
+     ("configs/net.yml", "channels:\n  - pytorch\ndependencies:\n", False),
+     ("envs/py39.yaml", "channels:\n  - pytorch\ndependencies:\n", True), ("envs/py39.yaml", "model:\n", False),
+     ("tools/conda/net.yml", "channels:\n  - pytorch\ndependencies:\n", True)],
 )  # fmt: skip
-def test_an_environment_of_any_name_at_the_root(path: str, head: str, pinned: bool) -> None:
+def test_an_environment_of_any_name_at_the_root_or_in_its_folder(path: str, head: str, pinned: bool) -> None:
     found = read_pins(path, f"{head}  - pytorch=1.7.1=py3.8_cuda10\n".encode())
     assert [(p.package, p.spec) for p in found] == ([("torch", "=1.7.1")] if pinned else [])
 

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatch
-from posixpath import basename
+from posixpath import basename, dirname
 
 from codemods.analysis.version_pins import Pin
 from codemods.runtime.lazy_pattern import lazy
@@ -24,6 +24,7 @@ _CONDA = lazy(
     r"^\s*-\s*[\"']?(?:[\w./-]+::)?([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*([<>=!~|][^\"'#]*)?[\"']?\s*(?:#.*)?$"
 )
 
+_OF_ENVIRONMENTS = frozenset({"env", "envs", "environment", "environments", "conda", "conda_envs", "conda-envs", "requirements"})
 LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "pipfile.lock")
 # conda calls two packages by names that pip does not use for them
 CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
@@ -52,7 +53,9 @@ def reader_of(path: str) -> Callable[[str, str], Iterator[Pin]] | None:
     if name.endswith(".txt") and "requirements/" in path:
         return _requirements
     if name.endswith((".yml", ".yaml")):
-        return _conda if "env" in name or "conda" in name else _conda_of_any_name if path.count("/") == 0 else None
+        if "env" in name or "conda" in name:
+            return _conda
+        return _conda_of_any_name if path.count("/") == 0 or basename(dirname(path)).lower() in _OF_ENVIRONMENTS else None
     return None
 
 
@@ -107,7 +110,7 @@ def _conda(path: str, text: str) -> Iterator[Pin]:
 
 
 def _conda_of_any_name(path: str, text: str) -> Iterator[Pin]:
-    """`mymodel.yml` at the root is an environment where it lists channels and dependencies."""
+    """`mymodel.yml` at the root, or in a folder of environments, is one where it lists channels and dependencies."""
     if re.search(r"^channels:", text, re.M) and re.search(r"^dependencies:", text, re.M):
         yield from _conda(path, text)
 

@@ -75,6 +75,7 @@ class UnguardedSave(DdpCodemod):
     assumed. One process writes as before.
 
     ## Refuses
+    - A save behind a test of a function that the object was given, where one that may be given asks for the rank: silent.
     - Saves behind the end of the process group, reported: there `is_initialized()` is False and the test true on every rank.
     - A file that is opened, and so emptied, with other work in its `with` block, reported: the opening has to go under the test
       too.

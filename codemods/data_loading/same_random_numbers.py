@@ -16,6 +16,7 @@ from codemods.analysis.loading.origins import Origin, all_known, made_class, ori
 from codemods.analysis.loading.own_generators import draws_from_own, equal_generator, parts_of
 from codemods.analysis.loading.passes import evaluates, training_passes
 from codemods.analysis.loading.programs import wrap_in, wraps
+from codemods.analysis.loading.run_in_program import is_run_in_program
 from codemods.analysis.loading.same_program import callers, comes_to_training, reached
 from codemods.analysis.loading.samplers import loader_of, short
 from codemods.analysis.loading.seed_options import option_of
@@ -23,6 +24,7 @@ from codemods.analysis.loading.seeds import Seed, depends_on_rank, handed_seeds,
 from codemods.analysis.loading.worker_seeds import is_never_set, leaves_workers
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.uses import CallSite
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter
 from codemods.files.left_alone import left
@@ -87,7 +89,8 @@ class SameRandomNumbers(DdpCodemod):
 
     ## Refuses
     - Says nothing of a seed in a function that starts the ranks with `mp.spawn`: they do not have its numbers. Nothing of one in
-      a program that only evaluates, or in a helper that nobody calls.
+      a program that only evaluates, or in a helper that nobody calls. Nothing where its program makes no object of the class
+      that draws, or fits another model.
     - Says nothing where any seed of the project differs between the ranks, or is `device_specific`.
     - Says nothing of numbers that decide over a step and not over samples: a task, a branch, one number for all.
     - Says nothing of draws in `forward` (dropout and its kin) but for the time steps of a diffusion, in evaluation, and in a
@@ -152,6 +155,9 @@ class SameRandomNumbers(DdpCodemod):
                 told.add(function)
                 near = [d for d in near if is_drawn_by_somebody(project, d.module, d.call)]
                 if not near and left(module, seed.call, "nothing calls the functions that draw"):
+                    continue
+                near = [d for d in near if is_run_in_program(project, d.module, d.call, CallSite(module, seed.call))]
+                if not near and left(module, seed.call, "its program makes no object of the classes that draw"):
                     continue
                 edits, reason = _second_seed(module, project, seed)
                 option = option_of(project, seed)

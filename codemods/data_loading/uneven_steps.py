@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.guards.neighbour_rounds import exchanges_with_one
 from codemods.analysis.guards.set_by_one_rank import is_set_by_test
 from codemods.analysis.loading.cropped_lists import are_cropped
 from codemods.analysis.loading.early_ends import early_ends
@@ -133,6 +134,8 @@ class UnevenSteps(DdpCodemod):
     - Says nothing of keys that are written out, that name the kind of an item (`item.request_type`), that come from what the
       model gives, or that all ranks have gathered.
     - Says nothing of numbers that one rank alone sets, under a test of the rank (DDP305).
+    - Says nothing of rounds that are counted by the rank and hand something to one other rank, or take it (`isend`, `recv`): the
+      stages of a pipeline make unequal numbers of them.
     - Says nothing of lists that rank 0 fills under a progress bar and the others without one.
     - Says nothing of a `StopIteration` that the index decides on, that the class catches, or that a stream raises (`__next__`),
       and of programs that are not shown to run on several processes.
@@ -157,6 +160,9 @@ class UnevenSteps(DdpCodemod):
             if _is_share(found) and not _is_evened(module, found):
                 if are_cropped(project, ((link.path, link.line) for link in found.value.chain)):
                     left(module, found.node, "what the ranks go through is cut to one length")
+                    continue
+                if found.value.cause is Cause.RANK and _counts(found) and exchanges_with_one(project, module, found.node):
+                    left(module, found.node, "each round pairs up with one of a neighbour")
                     continue
                 shown = list(chain(found))
                 text = message(found, head(module, found.node))

@@ -11,10 +11,12 @@ from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.job_files.several_started import started_on_several
 from codemods.analysis.model.spread_models import KEYWORD, SPREADS, spread_loads
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.started_alone import is_in_mode_of_one
 from codemods.analysis.trainer.trainer_calls import trainer_calls
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, Span
 from codemods.files.import_statements import stem_of
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -87,6 +89,7 @@ class DeviceMapAuto(DdpCodemod):
     - Says nothing of a Trainer that no command starts on several processes: one process may well spread its model.
     - Says nothing of a model that is not trained: a teacher, a judge, a script of evaluation.
     - Says nothing under a test that asks for the number of processes or of GPUs, and of a map that is not a literal text.
+    - Says nothing under a test of an option that commands of one process give, and no launch of several.
     - Says nothing in a repository's own tests.
     - Reports a load in another file or function than the training.
     - Reports a place where neither an Accelerator nor the training arguments are made above the model.
@@ -116,6 +119,8 @@ class DeviceMapAuto(DdpCodemod):
             for holder, loaded in spread_loads(project, trained.module, trained.model):
                 if holder is module and loaded not in seen and not _is_for_one(module, loaded):
                     seen.add(loaded)
+                    if is_in_mode_of_one(project, module, loaded) and left(module, loaded, "commands of one process ask for it"):
+                        continue
                     yield self._told(module, loaded, trained)
 
     def _told(self, module: SourceModule, loaded: ast.keyword, trained: _Trained) -> Finding:

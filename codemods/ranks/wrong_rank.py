@@ -26,8 +26,9 @@ from codemods.analysis.ranks.several_nodes import names_nodes
 from codemods.analysis.trainer.parsed_arguments import are_parsed_training_arguments
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.files.left_alone import left
 from codemods.files.sites import Site
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, walk
 from codemods.rewriting.imports import plan_rank_zero_only
 from codemods.store.project import Project
 
@@ -93,6 +94,7 @@ class WrongRank(DdpCodemod):
     every rank reads.
 
     ## Refuses
+    - A `torch.device(…)` under a name that its function does not use: silent.
     - A rank that some caller is not seen to take from the group, and ranks that `mp.spawn` starts: there they count the
       processes of one node.
     - A rank that is taken modulo the number of devices: that is the local rank.
@@ -159,6 +161,8 @@ class WrongRank(DdpCodemod):
 
     def _devices(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for found in device_ranks(project, module):
+            if _is_never_read(module, found.rank) and left(module, found.node, "nothing in the function uses the device"):
+                continue
             text = module.text_of(found.rank)
             message = f"the device is chosen by the global rank ({text}): a second node has no such device"
             evidence = [Evidence("static", f"{text} counts the processes of all nodes", module.path, found.rank.lineno)]
@@ -250,6 +254,19 @@ def _has_both_ranks(module: SourceModule, test: str) -> bool:
     if test.endswith((".is_main_process", ".is_world_process_zero", ".process_index")):
         return True
     return test.endswith(".global_rank") and any(family(name) == "lightning" for name in module.imported_modules)
+
+
+def _is_never_read(module: SourceModule, rank: ast.expr) -> bool:
+    """True in `device = torch.device(f"cuda:{rank}")` of a function that does nothing with that name."""
+    given, function = module.statement_of(rank), module.function_of(rank)
+    if function is None or not isinstance(given, ast.Assign) or len(given.targets) != 1:
+        return False
+    target, made = given.targets[0], given.value
+    if not isinstance(target, ast.Name) or not isinstance(made, ast.Call) or last(dotted(made.func)) != "device":
+        return False
+    shared = any(target.id in n.names for n in walk(function) if isinstance(n, (ast.Global, ast.Nonlocal)))
+    read = any(isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load) for n in walk(function))
+    return not shared and not read and not any(isinstance(n, ast.Name) and n.id in ("locals", "vars") for n in walk(function))
 
 
 def _local_test(test: ast.expr) -> ast.expr | None:

@@ -108,6 +108,7 @@ class OneRankDecision(DdpCodemod):
     `training_step` that returns None by the rank's own batch skips it on all ranks, with a loss of gradients of zero.
 
     ## Refuses
+    - The truth of a loader (`if not loader: return`), which has batches on all ranks or on none: silent.
     - Says nothing in a repository's own tests.
     - Says nothing where the decision is made of what every rank has: the epoch, the step, reduced metrics, configuration.
     - Says nothing where a collective in the function, or above the test in the loop, may have made the value everybody's.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.launch.device_map_auto import DeviceMapAuto
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 RULE = DeviceMapAuto
 README = {"README.md": "# Start\n\n    torchrun --nproc_per_node 4 tune.py --lr 1e-4\n"}
@@ -188,3 +188,25 @@ def test_a_load_two_calls_away(made: str, model: str, line: int) -> None:
 def test_another_model_is_trained(loader: str, made: str, model: str) -> None:
     files = {"train.py": TRAINING.format(made=made, model="net").replace("(net)", f"({model})")}
     check_nothing(DeviceMapAuto, loader, files=files)
+
+
+LOADS = (
+    "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n\n\ndef main(name, rows, options):\n"
+    "    args = TrainingArguments('out')\n    if options.{option}:\n"
+    "        model = AutoModelForCausalLM.from_pretrained(name, device_map='auto')\n"
+    "    else:\n        model = AutoModelForCausalLM.from_pretrained(name)\n"
+    "    Trainer(model=model, args=args, train_dataset=rows).train()\n"
+)
+COMMANDS = "    torchrun --nproc_per_node 4 tune.py --lr 1e-4{launched}\n\n    python try.py {alone}\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "launched", "alone", "silent"),
+    [("spread", "", "--spread", True), ("args_spread", "", "--args_spread --lr 3", True),
+     ("spread", " --spread", "--spread", False),
+     ("spread", "", "--lr 3", False), ("spread", ' "$@"', "--spread", False)],
+)  # fmt: skip
+def test_an_option_that_commands_of_one_process_give(option: str, launched: str, alone: str, *, silent: bool) -> None:
+    files = {"README.md": COMMANDS.format(launched=launched, alone=alone)}
+    found = findings_of(RULE, LOADS.format(option=option), files, path="tune.py")
+    assert bool(found) is not silent

@@ -1698,3 +1698,24 @@ def test_an_exit_of_what_rank_0_alone_runs_is_to_be_an_error() -> None:
     head = f"{PL}\n\nclass Rows(pl.LightningDataModule):\n    def prepare_data(self):\n        if not os.path.exists('rows'):\n"
     check_told(RULE, f"{head}            exit()\n", reason="end with an error")
     check_nothing(RULE, f"{head}            raise FileNotFoundError('rows')\n")
+
+
+SHARED_OUT = (
+    "import torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n"
+    "from torch.utils.data import DataLoader\nfrom torch.utils.data.distributed import DistributedSampler\n\n\n"
+    "def score(model, held, most=3):\n    if {test}:\n        return None\n    dist.barrier()\n    return model\n\n\n"
+    "def made(rows):\n    return DataLoader(rows, sampler=DistributedSampler(rows)), 3\n\n\n"
+    "def main(net, rows):\n    dist.init_process_group('nccl')\n    model = DDP(net)\n    held, _ = made(rows)\n"
+    "    for batch in held:\n        model(batch).backward()\n        score(model, {given})\n"
+)
+
+
+@pytest.mark.parametrize("test", ["not held", "most <= 0 or not held"])
+def test_whether_a_loader_has_batches_is_the_same_on_all_ranks(test: str) -> None:
+    check_nothing(RULE, SHARED_OUT.format(test=test, given="held"))
+    assert findings_of(RULE, SHARED_OUT.format(test=test, given="batch.sum() > 3"))
+
+
+@pytest.mark.parametrize("test", ["next(iter(held)).sum() > 3", "any(batch.sum() > 3 for batch in held)"])
+def test_what_a_loader_hands_out_is_not(test: str) -> None:
+    assert findings_of(RULE, SHARED_OUT.format(test=test, given="held"))

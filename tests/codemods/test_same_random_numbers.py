@@ -615,3 +615,53 @@ def test_a_draw_in_a_function_that_nothing_calls() -> None:
     unused = program(draw="noise = x", head=head + old) + ends
     check_nothing(SameRandomNumbers, unused)
     assert findings_of(SameRandomNumbers, program(draw="noise = noisy(x)", head=head) + ends)
+
+
+PL_HEAD = "import pytorch_lightning as pl\nimport torch\n\n\n"
+DIFFUSING = (
+    PL_HEAD + "def either(a, b):\n    return a if a is not None else b\n\n\nclass Diffusing(pl.LightningModule):\n"
+    "    def training_step(self, batch, i):\n        noise = torch.randn_like(batch)\n"
+    "        return self.net(batch + noise).mean()\n"
+)
+CODING = (
+    "class Coding(pl.LightningModule):\n    def __init__(self{given}):\n        super().__init__()\n"
+    "        self.part = {part}\n\n"
+    "    def training_step(self, batch, i):\n        return self.part(batch).mean()\n\n\n"
+)
+
+
+def coder(taken: str, *, part: str = "torch.nn.Linear(1, 1)", given: str = "", made: str = "Coding()") -> str:
+    """A script that imports one name of the file with the diffusion, and fits a model."""
+    head = PL_HEAD.replace("\n\n\n", f"\nfrom diffusing import {taken}\n\n\n") + CODING.format(part=part, given=given)
+    fit = f"    pl.Trainer(devices=4, strategy='ddp').fit({made})\n"
+    head += "def main(cfg, other):\n    pl.seed_everything(cfg.seed)\n"
+    return f"{head}{fit}\n\nif __name__ == '__main__':\n    main(None, None)\n"
+
+
+DIFFUSER = (
+    "import pytorch_lightning as pl\nfrom diffusing import Diffusing\n\n\ndef main(cfg):\n"
+    "    pl.Trainer(devices=4, strategy='ddp').fit(Diffusing())\n\n\nif __name__ == '__main__':\n    main(None)\n"
+)
+
+
+def test_a_class_that_another_program_makes() -> None:
+    files = {"diffusing.py": DIFFUSING, "diffuse.py": DIFFUSER}
+    check_nothing(SameRandomNumbers, coder("either", given=", net=None"), files=files)
+    in_notebook = {**files, "look.ipynb": '{"cells": [{"cell_type": "code", "source": ["Diffusing()"], "metadata": {}}]}'}
+    check_nothing(SameRandomNumbers, coder("either", given=", net=None"), files=in_notebook)
+
+
+@pytest.mark.parametrize(
+    ("taken", "part", "made"),
+    [("Diffusing", "torch.nn.Linear(1, 1)", "Diffusing()"), ("Diffusing", "Diffusing()", "Coding()")],
+)
+def test_a_class_that_the_program_makes(taken: str, part: str, made: str) -> None:
+    files = {"diffusing.py": DIFFUSING, "diffuse.py": DIFFUSER}
+    check_told(SameRandomNumbers, coder(taken, part=part, made=made), files=files, reason="on_fit_start")
+
+
+def test_a_class_that_a_setting_names_is_not_the_model_that_is_fitted() -> None:
+    files = {"diffusing.py": DIFFUSING, "conf.yaml": "model:\n  _target_: diffusing.Diffusing\n"}
+    check_nothing(SameRandomNumbers, coder("either"), files=files)
+    built = coder("either", part="cfg.part", given=", cfg=None", made="Coding(other)")
+    check_told(SameRandomNumbers, built, files=files, reason="on_fit_start")

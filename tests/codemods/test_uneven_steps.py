@@ -785,3 +785,23 @@ def test_bounds_at_equal_steps(before: str) -> None:
 
 def test_a_dealer_of_a_whole_that_divides() -> None:
     check_nothing(RULE, DEALER.replace("self.rows.numel()", "self.rows.numel() // self.world_size * self.world_size"))
+
+
+STAGES = (
+    HEAD + "{helper}def run(model, batches, rank, world_size):\n    model = DDP(model)\n    behind = world_size - rank - 1\n"
+    "    for i in range(min(behind, len(batches))):\n        {line}\n        model(batches[i]).backward()\n"
+)
+TAKES = "def take(grad, rank):\n    {call}\n    return grad\n\n\n"
+
+
+@pytest.mark.parametrize(
+    "call", ["dist.recv(grad, rank + 1)", "dist.batch_isend_irecv([dist.P2POp(dist.irecv, grad, rank + 1)])"]
+)
+def test_the_stages_of_a_pipeline(call: str) -> None:
+    check_nothing(RULE, STAGES.format(helper=TAKES.format(call=call), line="take(batches[i], rank)"))
+    check_nothing(RULE, STAGES.format(helper="", line=call.replace("grad", "batches[i]")))
+
+
+@pytest.mark.parametrize("call", ["grad.zero_()", "pipe.recv(grad)"])
+def test_rounds_by_the_rank_that_pair_up_with_nobody(call: str) -> None:
+    check_told(RULE, STAGES.format(helper=TAKES.format(call=call), line="take(batches[i], rank)"), reason="let one rank say")

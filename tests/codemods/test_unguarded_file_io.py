@@ -1699,3 +1699,29 @@ def test_a_helper_whose_caller_says_no_word_of_files(opened: str, told: int) -> 
     train = "import torch.distributed as dist\nfrom kept import keep\n\n\ndef main(args):\n    dist.init_process_group('nccl')\n"
     train += "    if dist.get_rank() == 0:\n        print('go')\n    keep(args.out, load(args.rows))\n\n\nmain(None)\n"
     assert len(findings_of(UnguardedFileIo, helper, {"train.py": train}, path="kept.py")) == told
+
+
+MARKED = (
+    "with open('kind.txt', 'w') as f:\n    f.write('small')\n{imported}\nimport torch.distributed as dist\n\n\n"
+    "def main(args):\n    dist.init_process_group('nccl')\n    train(args)\n\n\nif __name__ == '__main__':\n    main(None)\n"
+)
+READ = "with open({name}) as f:\n    KIND = f.read()\n"
+
+
+@pytest.mark.parametrize(
+    ("imported", "reader"),
+    [("from net import train", "net.py"), ("import net.parts.deep", "net/__init__.py"), ("from net import deep", "net/kinds.py")],
+)
+def test_a_file_that_is_read_at_an_import_behind(imported: str, reader: str) -> None:
+    files = {
+        "net.py": "train = print\n", "net/__init__.py": "from net.kinds import KIND\n", "net/parts/__init__.py": "",
+        "net/parts/deep.py": "train = print\n", "net/kinds.py": "KIND = 3\n", "net/deep.py": "",
+    }
+    if reader == "net.py":
+        files = {"net.py": ""}
+    else:
+        del files["net.py"]
+    source = MARKED.format(imported=imported)
+    run = {"run.sh": "torchrun --nproc_per_node 2 module.py\n"}
+    check_told(UnguardedFileIo, source, files={**files, reader: READ.format(name="'kind.txt'"), **run}, reason=f"{reader}:1")
+    check_told(UnguardedFileIo, source, files={**files, reader: READ.format(name="'other.txt'"), **run}, reason="no group exists")

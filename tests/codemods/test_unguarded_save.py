@@ -1200,3 +1200,42 @@ def test_a_folder_named_by_the_microsecond_is_each_process_s_own() -> None:
     )  # fmt: skip
     check_nothing(UnguardedSave, main(*lines, above=above))
     assert findings_of(UnguardedSave, main(*(line.replace("-%S-%f", "") for line in lines), above=above))
+
+
+AGENTS = (
+    BARE + "class Agent:\n    def __init__(self, config, name):\n        self.folder = os.path.join('runs', name)\n\n"
+    "    def save(self):\n        torch.save(self.net.state_dict(), os.path.join(self.folder, 'last.pt'))\n\n\n"
+)
+AGENT_HEIR = "from agents import Agent\n\n\nclass Writer(Agent):\n    def __init__(self, config, name):\n"
+AGENT_HEIR += "        super().__init__(config, name)\n"
+TABLE = "from heirs import Writer\n\nKINDS = {'write': Writer}\n"
+
+
+@pytest.mark.parametrize("make", ["KINDS[args.kind](None, name)", "KINDS.get(args.kind)(None, name=name)"])
+def test_a_name_of_the_process_that_comes_through_a_table_of_classes(make: str) -> None:
+    files = {"heirs.py": AGENT_HEIR, "tables.py": TABLE}
+    start = HEAD.replace("import os\n", "import os\nimport uuid\nfrom tables import KINDS\n")
+    for name, silent in (("str(uuid.uuid4())[:4]", True), ("args.name", False)):
+        lines = (f"name = {name}", f"agent = {make}", "agent.save()")
+        source = start + "def main(args, net):\n    dist.init_process_group('gloo')\n    model = DDP(net)\n"
+        source += "".join(f"    {line}\n" for line in lines)
+        found = findings_of(UnguardedSave, AGENTS, {**files, "train.py": source}, path="agents.py")
+        assert bool(found) is not silent, (name, found)
+
+
+GIVEN = (
+    "class Saver:\n    def __init__(self, folder, writes={default}):\n        self.folder = folder\n"
+    "        self.writes = writes\n\n"
+    "    def save(self, model):\n        if not self.writes():\n            return\n"
+    "        torch.save(model.module.state_dict(), os.path.join(self.folder, 'last.pt'))\n\n"
+)
+
+
+@pytest.mark.parametrize(("default", "silent"), [
+    ("lambda: int(os.environ['LOCAL_RANK']) == 0", True), ("at_first", True), ("lambda: True", False), ("always", False),
+])  # fmt: skip
+def test_a_function_that_the_object_is_given_may_ask_for_the_rank(default: str, silent: bool) -> None:
+    above = "def at_first():\n    return dist.get_rank() == 0\n\ndef always():\n    return True\n\n"
+    above += GIVEN.format(default=default)
+    found = findings_of(UnguardedSave, main("saver = Saver('runs')", "saver.save(model)", above=above))
+    assert bool(found) is not silent

@@ -24,7 +24,7 @@ def test_example_of_the_page() -> None:
     ("given", "wanted"),
     [
         ("torch.cuda.set_device(rank)", "torch.cuda.set_device(local_rank)"),
-        ("d = torch.device('cuda', rank)", "d = torch.device('cuda', local_rank)"),
+        ("args.d = torch.device('cuda', rank)", "args.d = torch.device('cuda', local_rank)"),
         ("model.cuda(rank)", "model.cuda(local_rank)"),
         ("model.to(rank)", "model.to(local_rank)"),
         ("m = torch.nn.parallel.DistributedDataParallel(model, device_ids=[rank])",
@@ -542,10 +542,13 @@ ASKED = 'int(os.environ.get("LOCAL_RANK", {}))'
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [
-        ('d = torch.device(f"cuda:{rank}")', "d = torch.device(f\"cuda:{int(os.environ.get('LOCAL_RANK', rank))}\")"),
+        ('args.d = torch.device(f"cuda:{rank}")', "args.d = torch.device(f\"cuda:{int(os.environ.get('LOCAL_RANK', rank))}\")"),
         ("d = f'cuda:{rank}'", f"d = f'cuda:{{{ASKED.format('rank')}}}'"),
-        ('d = torch.device("cuda:{:d}".format(rank))', f'd = torch.device("cuda:{{:d}}".format({ASKED.format("rank")}))'),
-        ('d = torch.device("cuda:%d" % rank)', f'd = torch.device("cuda:%d" % {ASKED.format("rank")})'),
+        (
+            'args.d = torch.device("cuda:{:d}".format(rank))',
+            f'args.d = torch.device("cuda:{{:d}}".format({ASKED.format("rank")}))',
+        ),
+        ('args.d = torch.device("cuda:%d" % rank)', f'args.d = torch.device("cuda:%d" % {ASKED.format("rank")})'),
         ("m = load(device_map={'': rank})", f"m = load(device_map={{'': {ASKED.format('rank')}}})"),
         ("m = DDP(model, device_ids=[dist.get_rank()])", f"m = DDP(model, device_ids=[{ASKED.format('dist.get_rank()')}])"),
         ("s = torch.load(path, map_location=f'cuda:{rank}')",
@@ -1115,3 +1118,11 @@ def test_the_device_of_rank_zero_alone(test: str) -> None:
     check_nothing(WrongRank, script(*lines, arguments="args, epoch, model"))
     others = (lines[0], lines[1].replace("==", "!=", 1), lines[2])
     assert findings_of(WrongRank, script(*others, arguments="args, epoch, model"))
+
+
+@pytest.mark.parametrize(
+    ("behind", "silent"), [("print(rank)", True), ("model.to(d)", False), ("def move(x):\n        return x.to(d)", False)]
+)
+def test_a_device_that_its_function_does_not_use(behind: str, *, silent: bool) -> None:
+    above = ("rank = dist.get_rank()", LOCAL, "d = torch.device('cuda', rank)")
+    assert bool(findings_of(WrongRank, script(*above, behind))) is not silent

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_file, is_test_module, ranks_in_file
+from codemods.analysis.files.asked_by_given_functions import asks_by_given_function
 from codemods.analysis.files.configured_trainers import behind_fit
 from codemods.analysis.files.given_ranks import asks_for_a_rank
 from codemods.analysis.files.handed_trainers import handed_a_trainer
@@ -178,7 +179,7 @@ def _parts_ranks(project: Project, module: SourceModule, test: ast.expr, *, take
     text = module.text_of(test)
     if several is None and (names_rank(text) or _FLAGS.search(text) or asks_for_a_device(module, test)):
         return True
-    if asks_for_main_only(project, module, test):
+    if asks_for_main_only(project, module, test) or asks_by_given_function(project, module, test):
         return True
     function = module.function_of(test)
     analysis = variance(project)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.files.constructor_calls import constructor_calls
 from codemods.analysis.files.field_defaults import field_defaults
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.named_by_setting import leads_by_setting
@@ -181,7 +182,8 @@ def given_to(
         function = module.function_of(name)
         if function is None:
             continue
-        for site in callers_of(project, module, function):
+        calls = (*callers_of(project, module, function), *constructor_calls(project, module, function))
+        for site in dict.fromkeys(calls):
             value = arguments_of(function, site.call).get(name.id)
             part = module.parent(name)
             if not whole and isinstance(value, ast.Name) and isinstance(part, ast.Attribute) and part.value is name:

@@ -10,6 +10,7 @@ from codemods.analysis.files.files_of_all import FileOfAll
 from codemods.analysis.files.filled_on_demand import is_asked_for
 from codemods.analysis.files.own_contents import own_among
 from codemods.analysis.files.own_results import Filled, filled_by_batches
+from codemods.analysis.files.read_at_import import read_at_import
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
 from codemods.analysis.files.taken_away import puts_up_with_it
 from codemods.analysis.files.tests_at_hand import test_at_hand
@@ -66,6 +67,11 @@ def advice_for(project: Project, found: FileOfAll) -> str:
     """What to write, for no test is sure at the place itself."""
     if is_scratch(found.home, found.file.call, found.file.path):
         return OF_ONE_PROCESS
+    if (read_in := read_at_import(project, found.home, found.file.call, found.file.path)) is not None:
+        return (
+            f"every rank reads it in {read_in[0]}:{read_in[1]}, which is imported behind it: what rank 0 alone writes is not "
+            "there in time, and what all write may be read while it is empty; hand it over without a file, as in `os.environ`"
+        )
     if not found.removes and (own := filled_by_batches(found.way.frames)) is not None:
         return gathered_first(own)
     if (asked := _asked_on_the_way(project, found)) is not None:

@@ -17,16 +17,19 @@ from codemods.store.corpus import uses
 from codemods.store.project import Project
 
 
-def is_looked_up(project: Project, module: SourceModule, node: FunctionNode | ast.ClassDef) -> bool:
+def is_looked_up(
+    project: Project, module: SourceModule, node: FunctionNode | ast.ClassDef, *, notebooks: bool = True
+) -> bool:
     """True where a setting holds the name, or a string of the Python that may be what it is looked up by.
 
     A short word stands for many things: a function's name counts where functions are looked up by text at all.
+    notebooks: whether one that names it counts too; it is a program of its own.
     """
     name = node.name.encode()
     if node.name == "main":
         return _is_entry(project, module)
     users = project.files_using(node.name, most=MANY_FILES)
-    if users is None or _is_set(project, module, name, word=isinstance(node, ast.ClassDef)):
+    if users is None or _is_set(project, module, name, word=isinstance(node, ast.ClassDef), notebooks=notebooks):
         return True
     bare = isinstance(node, ast.ClassDef) or _is_looked_into(project, module)
     quoted = re.compile((rb"""["'.:]""" if bare else rb"""[.:]""") + re.escape(name) + rb"""["']""")
@@ -70,7 +73,7 @@ def _is_for_readers(module: SourceModule, text: ast.Constant) -> bool:
     return False
 
 
-def _is_set(project: Project, module: SourceModule, name: bytes, *, word: bool) -> bool:
+def _is_set(project: Project, module: SourceModule, name: bytes, *, word: bool, notebooks: bool) -> bool:
     """True where a setting, a notebook or a shell script speaks of it. word: the name alone is enough, as a class's is.
 
     `nets.old.Net` in a setting is no `Net` of another file. Nothing of a notebook is to be had from outside.
@@ -78,6 +81,7 @@ def _is_set(project: Project, module: SourceModule, name: bytes, *, word: bool) 
     if module.path.endswith(NOTEBOOK):
         return False
     paths = [p for p in project.files_containing(name, kinds=ELSEWHERE) if _may_have_it_run(project, p, name.decode())]
+    paths = [p for p in paths if notebooks or not p.endswith(NOTEBOOK)]
     if word:
         return any(_speaks_of(project, project.read_text(p) or b"", module, name) for p in paths)
     word_of = re.escape(name)

@@ -125,3 +125,18 @@ def _find_mode(project: Project, module: SourceModule, option: str) -> bool:
     if not launched or not alone or any(option in s.flags or s.more for s in launched):
         return False
     return _starts_nothing(project, module)
+
+
+def is_in_mode_of_one(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True under a test of an option that commands give for one process, and no launch of several of any script does.
+
+    The place may stand in any file: which of the scripts comes there is not asked.
+    """
+    return any(_is_given_to_one(project, option) for option in _options_over(module, node))
+
+
+def _is_given_to_one(project: Project, option: str) -> bool:
+    given = [s for s in starts(project) if option in s.flags]
+    if not given or any(s.several for s in given):
+        return False
+    return not any(s.more for s in starts(project) if s.several)

@@ -16,7 +16,7 @@ from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.paths import is_super, own_field, parameters
 from codemods.analysis.variance.settling import Settling
 from codemods.analysis.variance.state import State, Summaries
-from codemods.analysis.variance.substitution import substituted
+from codemods.analysis.variance.substitution import asked_alone, substituted
 from codemods.analysis.variance.values import (
     SAME,
     UNKNOWN,
@@ -62,7 +62,8 @@ class Callers:
     def resolved(self, site: FunctionSite | None, value: Value) -> Value:
         """The value with what its function is given by its callers, and with what its fields hold."""
         if value.missing:
-            decided = site is not None and any(self.given(site, name).cause.differs for name in sorted(value.missing))
+            asked = {name: self.given(site, name) for name in sorted(value.missing)} if site is not None else {}
+            decided = any(v.cause.differs for v in asked_alone(value, asked).values())
             value = replace(value, optional=value.optional or decided, missing=frozenset())
         if not value.params or (value.cause is Cause.DATA and value.proof is Proof.PROVEN):  # nothing weighs more
             return value

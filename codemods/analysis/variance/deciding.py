@@ -44,7 +44,8 @@ def test_value(state: State, node: ast.expr) -> Value:
         return length_of(value)  # `if not found:`
     if isinstance(node, ast.Name) and _holds_entries(state, node):
         return length_of(value)
-    return plain(value)
+    held = isinstance(node, ast.Name) and state.is_parameter(node.id) and value.params == {node.id} and not value.cause.differs
+    return replace(plain(value), truths=value.params) if held else plain(value)
 
 
 def _is_loader(node: ast.expr) -> bool:

@@ -21,11 +21,12 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
 
     fields: None where the object is `self`: its fields stay open.
     """
-    value = _found_missing(value, binding, fields)
+    asked = asked_alone(value, binding)
+    value = _found_missing(value, asked, fields)
     if not value.params:
         parts, entries = _inside(value, binding, fields)
         return replace(value, parts=parts, entries=entries) if parts or entries else value
-    given, left = _handed_over(value, binding, fields)
+    given, left = _handed_over(value, asked, fields)
     if value.by_name and given and all(map(_is_seen, given)):
         # what is handed over is seen: the name no longer counts
         value = replace(value, cause=Cause.UNKNOWN, chain=value.chain[:-1])
@@ -46,6 +47,7 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
         sized=sized,
         keyed=best.keyed or (value.keyed and sized),
         length=value.length and bool(best.params),
+        truths=_truths_of(value, binding, best.params),
         optional=value.optional or best.optional,
         missing=value.missing,
         mean=value.mean or best.mean,
@@ -88,6 +90,27 @@ def _handed_over(value: Value, binding: dict[str, Value], fields: Fields | None)
     if value.length:
         given = [g if g.sized or (g.params and not g.cause.differs) else SAME for g in given]
     return given, left
+
+
+def asked_alone(value: Value, binding: dict[str, Value]) -> dict[str, Value]:
+    """What is handed over, without the loaders whose truth alone counts: ranks that share data out have batches alike."""
+    if not value.truths:
+        return binding
+    return {name: SAME if name in value.truths and _has_batches_alike(g) else g for name, g in binding.items()}
+
+
+def _has_batches_alike(given: Value) -> bool:
+    return given.kind is Kind.LOADER and not given.sized and given.cause is not Cause.RANK
+
+
+def _truths_of(value: Value, binding: dict[str, Value], still: frozenset[str]) -> frozenset[str]:
+    """The parameters of the caller, and fields, of which the truth alone counts there too."""
+    asked, whole = frozenset[str](), frozenset[str]()
+    for name in value.params & binding.keys():
+        given = binding[name]
+        asked |= given.params if name in value.truths else given.truths
+        whole |= frozenset() if name in value.truths else given.params - given.truths
+    return (asked - whole) & still
 
 
 def _values_of(

@@ -108,7 +108,8 @@ class Value:
        parts: the elements of a tuple that is written out. entries: those of a dict, by their keys. mean: it is put together
        from many batches. length: it is the length of what the parameters hold, and differs only where they are `sized`.
        decided: a test decides which value it is, none of which need differ. listed: it is a list that was filled. keyed:
-       which keys it has differs.
+       which keys it has differs. truths: parameters of which the truth alone
+       counts: of a loader, whether it has batches.
     """
 
     cause: Cause = Cause.SAME
@@ -126,6 +127,7 @@ class Value:
     decided: bool = False
     listed: bool = False
     keyed: bool = False
+    truths: frozenset[str] = frozenset()
 
     @property
     def differs(self) -> bool:
@@ -174,12 +176,13 @@ def join(values: Iterable[Value]) -> Value:
         return several[0]
     best = max(found, key=_strength)
     held = [v for v in several if v.params and not v.length]  # beside what they hold, how long others are counts for nothing
-    thing, sized, optional, mean, length, keyed, entries = None, False, False, False, False, False, False
+    thing, sized, optional, mean, length, keyed, entries, truths = None, False, False, False, False, False, False, False
     missing = frozenset[str]()
     for v in several:  # one round: it is the commonest question of all, and SAME has none of these
         thing, sized, optional = thing or v.thing, sized or v.sized, optional or v.optional
         mean, length, keyed = mean or v.mean, length or v.length, keyed or v.keyed
         missing, entries = missing | v.missing if v.missing else missing, entries or bool(v.entries)
+        truths = truths or bool(v.truths)
     return replace(
         best,
         params=frozenset[str]().union(*[v.params for v in held or several]),
@@ -192,7 +195,14 @@ def join(values: Iterable[Value]) -> Value:
         mean=mean,
         length=length and not held,
         keyed=keyed,
+        truths=_truths(several) if truths else best.truths,
     )
+
+
+def _truths(found: list[Value]) -> frozenset[str]:
+    """The parameters of which no value needs more than the truth."""
+    whole = frozenset[str]().union(*[v.params - v.truths for v in found])
+    return frozenset[str]().union(*[v.truths for v in found]) - whole
 
 
 def one_thing(things: Iterable[Thing | None]) -> Thing | None:
