@@ -60,7 +60,9 @@ class GatheredDuplicates(DdpCodemod):
     script, of a function that the loop hands its batch, or behind `model.eval()` of an epoch, and writes `gather_for_metrics`.
     Finds a list with an entry for each sample that is gathered behind the loop. Finds `torch.cat(gathered)[:len(dataset)]`,
     which puts the shares of such a sampler one behind the other and cuts what is too much off the last, also in a function that
-    is handed the length. A class of the project that repeats rows as torch's sampler does counts as one.
+    is handed the length. A class of the project that repeats rows as torch's sampler does counts as one, also an heir of it. The
+    ranks' counts come together as well where each rank writes its part to a file and one adds up all parts, where
+    `module.all_gather(rows)` gives back those of all ranks, and where a list of scores is averaged over them behind the loop.
 
     ## Why it matters
     Of 1001 images on eight ranks each rank gets 126, seven images come twice, and the confusion matrix has 1008 of them. The
@@ -124,15 +126,15 @@ class GatheredDuplicates(DdpCodemod):
     must_show = "With a number of samples that two does not divide, the evaluation counts as many on two processes as on one."
     printed = ()
     TRIGGERS = (
-        (b"DistributedSampler(", b".gather(", b"all_gather"),
-        (b"DistributedSampler(", b"ccelerat", b"CCELERAT", b"all_gather"),
+        (b"DistributedSampler", b".gather(", b"all_gather"),
+        (b"DistributedSampler", b"ccelerat", b"CCELERAT", b"all_gather"),
     )
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
-        for found in padded_counts(project) if module.holds(b"DistributedSampler(") else ():
+        for found in padded_counts(project) if module.holds(b"DistributedSampler") else ():
             if found.module is module:
                 shown = [
                     Evidence("static", "the share is gone through here", found.where.path, found.loop.lineno),

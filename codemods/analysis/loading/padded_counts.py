@@ -59,7 +59,7 @@ def padded_counts(project: Project) -> tuple[PaddedCount, ...]:
 
 
 def _files(project: Project) -> list[str]:
-    if not project.files_containing(b"DistributedSampler("):
+    if not project.files_containing(b"DistributedSampler"):
         return []
     near = {p for word in _QUIET for p in project.files_containing(word)}
     return sorted(p for p in near if not is_test_file(p))
