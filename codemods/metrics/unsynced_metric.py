@@ -207,8 +207,8 @@ class UnsyncedMetric(DdpCodemod):
         place = watched_key(log) if verdict is not None else None
         if place is None:
             return
-        text = f"sync_dist=False keeps what is logged here unreduced, and {place.text} at {place.path}:{place.line} decides on each "
-        text += "rank by that rank's number"
+        decides = f"{place.text} at {place.path}:{place.line} decides on each rank by that rank's number"
+        text = f"sync_dist=False keeps what is logged here unreduced, and {decides}"
         found = reached(log)
         steps = found is not None and bool(found.hooks & TRAINING_HOOKS)
         reason = _IN_THE_EVALUATION if steps else "reduce it over the ranks (`sync_dist=True`), if every rank comes here"

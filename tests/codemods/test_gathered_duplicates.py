@@ -451,7 +451,8 @@ def told_in(files: dict[str, str]) -> int:
 
 def test_counts_that_come_together_through_files() -> None:
     assert told_in(through_files()) == 1
-    at_once = PARTS.replace("part = pickle.load(", "counter.add(pickle.load(").replace('"rb"))\n        counter.add(part)', '"rb")))')
+    at_once = PARTS.replace("part = pickle.load(", "counter.add(pickle.load(")
+    at_once = at_once.replace('"rb"))\n        counter.add(part)', '"rb")))')
     assert told_in(through_files(at_once)) == 1
     assert told_in(through_files(PARTS.replace("counter.add(part)", "counter += part").replace("range(1, ", "range("))) == 1
 
@@ -496,7 +497,8 @@ def test_scores_that_are_made_above_and_averaged() -> None:
 
 
 def test_rows_that_an_object_gathers() -> None:
-    source = raw("hits = module.all_gather(hits)").replace("evaluate(model, loader, data)", "evaluate(model, loader, data, module)")
+    source = raw("hits = module.all_gather(hits)")
+    source = source.replace("evaluate(model, loader, data)", "evaluate(model, loader, data, module)")
     check_told(GatheredDuplicates, source, reason="share without padding")
     check_nothing(GatheredDuplicates, source.replace("all_gather(hits)", "all_gather(mean_loss)"))
     check_nothing(GatheredDuplicates, source.replace("all_gather(hits)", "all_hits()"))
