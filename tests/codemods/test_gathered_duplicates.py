@@ -502,3 +502,43 @@ def test_rows_that_an_object_gathers() -> None:
     check_told(GatheredDuplicates, source, reason="share without padding")
     check_nothing(GatheredDuplicates, source.replace("all_gather(hits)", "all_gather(mean_loss)"))
     check_nothing(GatheredDuplicates, source.replace("all_gather(hits)", "all_hits()"))
+
+
+def left_out(loader: str = "DataLoader(data, 4, drop_last=True, sampler=DistributedSampler(data))", more: str = "") -> str:
+    source = raw("dist.all_reduce(hits)").replace(f"DataLoader(data, 4, sampler={PADS})", loader)
+    return source.replace("from accelerate import Accelerator\n", "") + more
+
+
+TRAINED = (
+    "\n\ndef train(model, rows, optimizer):\n    loader = DataLoader(rows, 4, drop_last=True, sampler=DistributedSampler(rows))\n"
+    "    for x in loader:\n        optimizer.zero_grad()\n        model(x).mean().backward()\n        optimizer.step()\n"
+)
+
+
+def test_an_evaluation_that_leaves_samples_out() -> None:
+    for source in (left_out(), left_out(more=TRAINED)):
+        found = check_told(GatheredDuplicates, source, reason="keep the last batch")
+        assert "leaves out the last batch" in found.message and len(found.evidence) == 2
+    named = left_out("DataLoader(data, batch_size=size, sampler=shares, drop_last=True)")
+    named = named.replace("    loader = ", "    size = 8\n    shares = DistributedSampler(data, shuffle=True)\n    loader = ")
+    check_told(GatheredDuplicates, named, reason="keep the last batch")
+
+
+@pytest.mark.parametrize(
+    "loader",
+    [
+        "DataLoader(data, 1, drop_last=True, sampler=DistributedSampler(data))",  # each batch is full
+        "DataLoader(data, 4, drop_last=True, sampler=DistributedSampler(data, shuffle=False))",
+        "DataLoader(data, 4, drop_last=True, sampler=DistributedSampler(data, drop_last=True))",
+        "DataLoader(data, 4, drop_last=data.drops, sampler=DistributedSampler(data))",
+        "DataLoader(data, 4, drop_last=True, shuffle=True)",
+    ],
+)
+def test_an_evaluation_that_leaves_out_nothing_that_is_seen(loader: str) -> None:
+    assert not any("leaves out" in f.message for f in findings_of(GatheredDuplicates, left_out(loader)))
+
+
+def test_a_loader_that_trains_as_well_may_drop_its_rest() -> None:
+    own = TRAINED.replace("    loader = DataLoader(rows, 4, drop_last=True, sampler=DistributedSampler(rows))\n", "")
+    handed = left_out().replace("    evaluate(model", "    train(model, loader, None)\n    evaluate(model")
+    check_nothing(GatheredDuplicates, handed + own.replace("rows", "loader"))

@@ -413,7 +413,8 @@ def test_a_reduction_declined_for_what_a_monitor_reads() -> None:
     found = findings_of(UnsyncedMetric, alone, path="module.py", files=WATCHER)
     assert [f.fix for f in found] == [None] and "sync_dist=False keeps" in found[0].message
     assert "if every rank comes here" in found[0].reason
-    shared = findings_of(UnsyncedMetric, DECLINED, path="module.py", files={"train.py": WATCHER["train.py"].replace("'acc'", "'val_acc'")})
+    watcher = {"train.py": WATCHER["train.py"].replace("'acc'", "'val_acc'")}
+    shared = findings_of(UnsyncedMetric, DECLINED, path="module.py", files=watcher)
     assert [f.fix for f in shared] == [None] and "not self.training" in shared[0].reason
 
 

@@ -90,8 +90,8 @@ def joined(
     for call in calls:
         if _joins(module, call) or _computes(project, module, call):
             return Joined(module, call)
-    if not of and (call := joined_by_files(module, scope)) is not None and call.lineno >= after:
-        return Joined(module, call)
+    if not of and (read := joined_by_files(module, scope)) is not None and read.lineno >= after:
+        return Joined(module, read)
     for call in calls if depth < _DEPTH else ():
         inner = _called(project, module, call)
         if inner is not None and _averages_scores(module, call, inner):

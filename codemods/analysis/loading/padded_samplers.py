@@ -138,11 +138,11 @@ def _trains_with(project: Project, sampler: Origin) -> bool:
     told = (c.func for c in sampler.module.calls_named("set_epoch") if isinstance(c.func, ast.Attribute))
     if not any(dotted(func.value) in names for func in told):
         return False
-    trained = _trained_samplers(project, sampler.module.path)
+    trained = trained_samplers(project, sampler.module.path)
     return not trained or any(o.node is sampler.node for o in trained)
 
 
-def _trained_samplers(project: Project, path: str) -> list[Origin]:
+def trained_samplers(project: Project, path: str) -> list[Origin]:
     """The samplers of the loaders that the training loops of a program go through; none where one of them is not seen."""
     found: list[Origin] = []
     for one in training_passes(project, path):

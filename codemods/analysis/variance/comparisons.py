@@ -21,7 +21,7 @@ _FLAG = re.compile(r"best|improve|is_better|save", re.I)
 
 
 def decides(module: SourceModule, node: ast.Compare) -> bool:
-    """True for `loss < best` behind which the best is kept: by a test round it, a flag that it sets, or the answer of a function."""
+    """True for `loss < best` behind which the best is kept: by a test round it, a flag that it sets, or the caller."""
     if len(node.ops) != 1 or not isinstance(node.ops[0], _ORDERS):
         return False
     sides = _sides(module, node)
