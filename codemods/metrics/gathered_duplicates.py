@@ -27,8 +27,7 @@ _REASON = (
 )
 _DROPPED = (
     "each rank leaves out the last batch of its share where it is not full, and the sampler shuffles: the number of the "
-    "evaluation is not that of its set, and what is left out changes with the number of ranks, and with each epoch that the "
-    "sampler is told"
+    "evaluation is not that of its set, and what is left out changes with the number of ranks, and with each `set_epoch`"
 )
 _KEEP = (
     "keep the last batch (`drop_last=False`), with `shuffle=False` for the sampler, weigh each batch by its size, and count what "
@@ -74,8 +73,8 @@ class GatheredDuplicates(DdpCodemod):
     a file and one adds up all parts, where `module.all_gather(rows)` gives back those of all ranks, and where a list of scores
     is averaged over them behind the loop.
 
-    Reports `drop_last=True` of a loader that only evaluates, behind a `DistributedSampler` that shuffles: each rank leaves samples
-    out, others in each epoch.
+    Reports `drop_last=True` of a loader that only evaluates, behind a `DistributedSampler` that shuffles: each rank leaves
+    samples out, others in each epoch.
 
     ## Why it matters
     Of 1001 images on eight ranks each rank gets 126, seven images come twice, and the confusion matrix has 1008 of them. The
