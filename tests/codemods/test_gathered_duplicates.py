@@ -542,3 +542,19 @@ def test_a_loader_that_trains_as_well_may_drop_its_rest() -> None:
     own = TRAINED.replace("    loader = DataLoader(rows, 4, drop_last=True, sampler=DistributedSampler(rows))\n", "")
     handed = left_out().replace("    evaluate(model", "    train(model, loader, None)\n    evaluate(model")
     check_nothing(GatheredDuplicates, handed + own.replace("rows", "loader"))
+
+
+def by_part(one: str, other: str) -> str:
+    arms = f"    if part == 'train':\n        shares = {one}\n    else:\n        shares = {other}\n"
+    source = raw("dist.all_reduce(hits)", sampler="shares")
+    source = source.replace("def main(model, data):\n", f"def main(model, data, part):\n{arms}")
+    return source.replace("data, 4, ", "data, 4, drop_last=part is None, ")
+
+
+def test_of_two_samplers_the_evaluation_has_the_one_that_keeps_the_order() -> None:
+    found = findings_of(GatheredDuplicates, by_part("DistributedSampler(data)", PADS))
+    assert [f.span.line for f in found] == [21]
+    both = findings_of(GatheredDuplicates, by_part("DistributedSampler(data)", "DistributedSampler(data, seed=1)"))
+    assert len(both) == 2
+    dropping = by_part("DistributedSampler(data)", PADS).replace("drop_last=part is None", "drop_last=True")
+    check_nothing(GatheredDuplicates, dropping)

@@ -191,12 +191,16 @@ def _switches_gradients_off(module: SourceModule, scope: FunctionNode | ast.Modu
 def padded_samplers_of(
     project: Project, module: SourceModule, loop: ast.For, *, ordered: bool
 ) -> Iterator[tuple[SourceModule, ast.Call]]:
-    """The samplers whose shares a loop goes through, and which repeat samples. ordered: only those that keep the order."""
+    """The samplers whose shares a loop goes through, and which repeat samples. ordered: only those that keep the order.
+
+    Of a loader that is given one or the other, the one that keeps the order is that of the evaluation.
+    """
     for origin in _sources(project, module, unpacked(loop.iter), 0):
         loader = loader_of(origin)
-        for sampler in samplers_of(project, loader) if loader is not None else ():
+        made = samplers_of(project, loader) if loader is not None else ()
+        for sampler in made:
             if loader is not None and counts_twice(project, loader, sampler) and isinstance(sampler.node, ast.Call):
-                if keeps_order(sampler) or not ordered:
+                if keeps_order(sampler) or not (ordered or any(map(keeps_order, made))):
                     yield sampler.module, sampler.node
 
 
@@ -204,7 +208,8 @@ def _dropping(project: Project, module: SourceModule, loop: ast.For) -> Iterator
     """The `drop_last=True` of the loaders that a loop goes through, where their samplers shuffle."""
     for origin in _sources(project, module, unpacked(loop.iter), 0):
         loader = loader_of(origin)
-        for sampler in samplers_of(project, loader) if loader is not None else ():
+        made = samplers_of(project, loader) if loader is not None else ()
+        for sampler in made if not any(map(keeps_order, made)) else ():
             if loader is not None and (given := dropped_rest(project, loader, sampler)) is not None:
                 yield loader.module, given
 
