@@ -25,6 +25,14 @@ _REASON = (
     "padding (`Subset(data, range(rank, len(data), world_size))`) where its rounds come to no collective, and sum counts behind "
     "the loop"
 )
+_DROPPED = (
+    "each rank leaves out the last batch of its share where it is not full, and the sampler shuffles: the number of the "
+    "evaluation is not that of its set, and what is left out changes with the number of ranks, and with each `set_epoch`"
+)
+_KEEP = (
+    "keep the last batch (`drop_last=False`), with `shuffle=False` for the sampler, weigh each batch by its size, and count what "
+    "the sampler repeats once"
+)
 _CUT = (
     "the ranks' shares stand one behind the other, and what DistributedSampler repeats stands at the end of each of the last "
     "shares: on three ranks and more this cut takes samples away that come once, and leaves repeated ones"
@@ -56,11 +64,17 @@ class GatheredDuplicates(DdpCodemod):
     ## What it does
     Finds an evaluation that goes through a `DistributedSampler` and sums or gathers counts and predictions over the ranks, or
     averages the scores of its batches over them, also by `compute()` of a torchmetrics object, and in a function that trains
-    and evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, of a function or of a
-    script, of a function that the loop hands its batch, or behind `model.eval()` of an epoch, and writes `gather_for_metrics`.
-    Finds a list with an entry for each sample that is gathered behind the loop. Finds `torch.cat(gathered)[:len(dataset)]`,
-    which puts the shares of such a sampler one behind the other and cuts what is too much off the last, also in a function that
-    is handed the length. A class of the project that repeats rows as torch's sampler does counts as one.
+    and evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, of a function or of
+    a script, of a function that the loop hands its batch, or behind `model.eval()` of an epoch, and writes
+    `gather_for_metrics`. Finds a list with an entry for each sample that is gathered behind the loop. Finds
+    `torch.cat(gathered)[:len(dataset)]`, which puts the shares of such a sampler one behind the other and cuts what is too
+    much off the last, also in a function that is handed the length. A class of the project that repeats rows as torch's
+    sampler does counts as one, also an heir of it. The ranks' counts come together as well where each rank writes its part to
+    a file and one adds up all parts, where `module.all_gather(rows)` gives back those of all ranks, and where a list of scores
+    is averaged over them behind the loop.
+
+    Reports `drop_last=True` of a loader that only evaluates, behind a `DistributedSampler` that shuffles: each rank leaves
+    samples out, others in each epoch.
 
     ## Why it matters
     Of 1001 images on eight ranks each rank gets 126, seven images come twice, and the confusion matrix has 1008 of them. The
@@ -97,7 +111,9 @@ class GatheredDuplicates(DdpCodemod):
     row for each sample. There is no fix for a sampler: what replaces it depends on whether the rounds wait for each other.
 
     ## Refuses
-    - Says nothing where the sampler or the loader has `drop_last=True`, and of losses, times and means over the ranks.
+    - Says nothing of repeated samples where the sampler or the loader has `drop_last=True`, and nothing of such a loader where
+      a training goes through its sampler, or where the sampler keeps the order or drops the rest itself; and of losses, times
+      and means over the ranks.
     - Says nothing where the function asks whether the data divide by the ranks, or what it calls collects the results and cuts
       them.
     - Says nothing where samples are distinguished by name or number, or what is gathered is cut to the length of the data in
@@ -124,21 +140,22 @@ class GatheredDuplicates(DdpCodemod):
     must_show = "With a number of samples that two does not divide, the evaluation counts as many on two processes as on one."
     printed = ()
     TRIGGERS = (
-        (b"DistributedSampler(", b".gather(", b"all_gather"),
-        (b"DistributedSampler(", b"ccelerat", b"CCELERAT", b"all_gather"),
+        (b"DistributedSampler", b".gather(", b"all_gather"),
+        (b"DistributedSampler", b"ccelerat", b"CCELERAT", b"all_gather"),
     )
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
-        for found in padded_counts(project) if module.holds(b"DistributedSampler(") else ():
+        for found in padded_counts(project) if module.holds(b"DistributedSampler") else ():
             if found.module is module:
                 shown = [
                     Evidence("static", "the share is gone through here", found.where.path, found.loop.lineno),
                     Evidence("static", "the results of the ranks come together here", found.joined_in.path, found.joined.lineno),
                 ]
-                yield self.finding(module, found.sampler, _SAMPLER, evidence=shown, reason=_REASON)
+                text, reason = (_DROPPED, _KEEP) if found.dropping else (_SAMPLER, _REASON)
+                yield self.finding(module, found.sampler, text, evidence=shown, reason=reason)
         yield from self._cut(module, project)
         for gathered in gathered_rounds(project, module):
             yield self._gather(project, module, gathered)

@@ -31,16 +31,16 @@ class UnreducedNumber(DdpCodemod):
     """A loss or a metric of one rank's own share that rank 0 prints, logs or goes by.
 
     ## What it does
-    Follows losses and metrics from the loader, whose sampler gives each rank its own share, through sums, meters, lists, means,
-    comprehensions over the batches, constructors, returns and files to where rank 0 prints them, hands them to a tracker, or
-    where they are compared with the best so far. Reports those that nothing reduces on the way, once for each loop over batches,
-    and says what the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own), or it is given as
-    the result of an evaluation. Output of rank 0 is what stands under a test of the rank, or of `wandb.run` where rank 0 alone
-    starts a run, what goes to an object that rank 0 alone has, or whose class writes on rank 0 alone, and what goes through a
-    logger that the project keeps quiet on the other ranks. Entries of a dict of results that are shown one by one (`for name,
-    value in results.items():`) count. Also reports a result that is made of the rank's own part where the function has just
-    gathered those of all ranks, and the mean loss of a training epoch that is shown in the same way as a loss that the function
-    reduces over the ranks.
+    Follows losses and metrics from the loader, whose sampler gives each rank its own share, through sums, meters, lists,
+    means, comprehensions over the batches, constructors, returns and files to where rank 0 prints them, hands them to a
+    tracker, or where they are compared with the best so far. Reports those that nothing reduces on the way, once for each loop
+    over batches, and says what the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own;
+    also in a function that answers whether it is the best), or it is given as the result of an evaluation. Output of rank 0 is
+    what stands under a test of the rank, or of `wandb.run` where rank 0 alone starts a run, what goes to an object that rank 0
+    alone has, or whose class writes on rank 0 alone, and what goes through a logger that the project keeps quiet on the other
+    ranks. Entries of a dict of results that are shown one by one (`for name, value in results.items():`) count. Also reports a
+    result that is made of the rank's own part where the function has just gathered those of all ranks, and the mean loss of a
+    training epoch that is shown in the same way as a loss that the function reduces over the ranks.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The printed accuracy is not that of the set it is taken for, and
@@ -207,6 +207,11 @@ def _message(number: Number) -> str:
     if number.alone:
         use = "decides which result is the best" if number.role is Role.DECIDES else "is given as the result"
         return f"rank 0 alone goes through a loader that shares the data out, and `{text}`{there}, of that one share, {use}"
+    if number.role is Role.DECIDES and number.everyone and number.answers:
+        return (
+            f"`{text}` is held against the best so far{there}, and it is that of the rank's own share of the data: no result is "
+            "the best by the whole set"
+        )
     if number.role is Role.DECIDES and number.everyone:
         return (
             f"each rank holds `{text}` against the best so far{there}, and it is that of the rank's own share of the data: the "

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
-from codemods.analysis.hooks import TEST_HOOKS
+from codemods.analysis.hooks import TEST_HOOKS, TRAINING_HOOKS
 from codemods.analysis.logged.absent_keys import is_under_absent_key
 from codemods.analysis.logged.log_calls import (
     LogCall,
@@ -22,7 +22,7 @@ from codemods.analysis.logged.monitors import watcher_of
 from codemods.analysis.logged.named_checkpoints import named_checkpoints
 from codemods.analysis.logged.pending_metrics import Place
 from codemods.analysis.logged.possible_keys import possible_keys
-from codemods.analysis.logged.sync_judgement import NEEDS_NOTHING, judge_promised, watched_key
+from codemods.analysis.logged.sync_judgement import NEEDS_NOTHING, judge_declined, judge_promised, watched_key
 from codemods.analysis.logged.sync_twins import judge
 from codemods.analysis.logged.whole_outputs import is_whole_output
 from codemods.analysis.ranks.rank_guards import ranks_at
@@ -35,6 +35,7 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _UNDER_A_NAME = tuple(b"= self." + name + end for name in (b"log", b"log_dict") for end in (b"\n", b"\r", b" "))
+_IN_THE_EVALUATION = "reduce it in the evaluation (`sync_dist=not self.training`): the steps of the training need no reduction"
 _SPEAKS = lazy(rb"\b(?!(?:math|np|numpy|torch|wandb|jnp|logger|logging|tf|mlflow|console|cmath)\b)\w+\.log(?:_dict)?\(")
 
 
@@ -47,7 +48,8 @@ class UnsyncedMetric(DdpCodemod):
     other objects that hold the module (`self.model.log` of a task that the module makes with `self`) count, and so does the value
     of a training step that a ModelCheckpoint, EarlyStopping or ReduceLROnPlateau of the same script monitors. Reports a
     ModelCheckpoint whose file name holds such a number, here or in a configuration, where `ckpt_path="best"` or a load of
-    `best_model_path` asks every rank for its own best file.
+    `best_model_path` asks every rank for its own best file, and a value of an evaluation that is logged with `sync_dist=False`
+    while a monitor decides by it.
 
     ## Why it matters
     Since Lightning 1.7 an epoch value is not reduced over the ranks unless `sync_dist=True` is given: the logger shows rank
@@ -97,10 +99,11 @@ class UnsyncedMetric(DdpCodemod):
     - clocks and memory gauges (`time`, `psutil`, `torch.cuda.max_memory_allocated`): they are the machine's, or a mean hides the
       peak: nothing is said; a monitor is named only where its script or configuration names the class, or there is one model;
       that of a scheduler only where it may be a ReduceLROnPlateau (`reduce_on_plateau=True`), for no other reads it
-    - an explicit `sync_dist`, `rank_zero_only` on a key that nothing monitors (with `sync_dist=True` beside it: reported), a
-      training step's value that nothing monitors (with `on_epoch=True`, too: the reduction of each step costs more than the
-      epoch's number of rank 0 loses), a call that only some ranks reach, values that are equal on all ranks (learning rates,
-      counters, configuration), metric objects, gathered, reduced or computed values: nothing is said
+    - an explicit `sync_dist` (but `sync_dist=False` where a monitor reads the key), `rank_zero_only` on a key that nothing
+      monitors (with `sync_dist=True` beside it: reported), a training step's value that nothing monitors (with `on_epoch=True`,
+      too: the reduction of each step costs more than the epoch's number of rank 0 loses), a call that only some ranks reach,
+      values that are equal on all ranks (learning rates, counters, configuration), metric objects, gathered, reduced or
+      computed values: nothing is said
     - a repository's own tests, and projects that pin Lightning 1.4 to 1.6, which reduced epoch values anyway: nothing is said
     - a value that is not followed in a place that is not either, or between the epochs of a training, where it may be a margin
       or a flag that goes by the epoch: nothing is said
@@ -165,6 +168,9 @@ class UnsyncedMetric(DdpCodemod):
             if log.flag("rank_zero_only") is True:
                 yield from self._promised(log)
                 continue
+            if log.flag("sync_dist") is False:
+                yield from self._declined(log)
+                continue
             verdict = judge(log)
             if verdict is None or is_whole_output(log):
                 continue
@@ -194,6 +200,19 @@ class UnsyncedMetric(DdpCodemod):
                 reason="reduce what is logged (`sync_dist=True`, or gathered first), or name the file by the epoch alone",
                 severity="crash",
             )
+
+    def _declined(self, log: LogCall) -> Iterator[Finding]:
+        """`sync_dist=False` on a value of an evaluation that decides: what is only shown may be meant so."""
+        verdict = None if _in_tests_alone(log) else judge_declined(log)
+        place = watched_key(log) if verdict is not None else None
+        if place is None:
+            return
+        decides = f"{place.text} at {place.path}:{place.line} decides on each rank by that rank's number"
+        text = f"sync_dist=False keeps what is logged here unreduced, and {decides}"
+        found = reached(log)
+        steps = found is not None and bool(found.hooks & TRAINING_HOOKS)
+        reason = _IN_THE_EVALUATION if steps else "reduce it over the ranks (`sync_dist=True`), if every rank comes here"
+        yield self.finding(log.module, log.call, text, reason=reason)
 
     def _promised(self, log: LogCall) -> Iterator[Finding]:
         """`rank_zero_only=True` does not keep a value to rank 0: it switches the reduction off, also of a key that decides."""

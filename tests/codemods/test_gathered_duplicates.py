@@ -418,3 +418,143 @@ def test_an_epoch_that_trains_and_then_evaluates() -> None:
 @pytest.mark.parametrize("mode", ["self.model.train()", "pass", "if score:\n            self.model.eval()"])
 def test_an_epoch_of_which_nothing_says_that_it_evaluates(mode: str) -> None:
     check_nothing(GatheredDuplicates, EPOCH.format(mode=mode))
+
+
+PARTS = """\
+import pickle
+
+import torch.distributed as dist
+
+
+def all_together(counter, folder):
+    world_size = dist.get_world_size()
+    with open(f"{folder}/part_{dist.get_rank()}.pkl", "wb") as file:
+        pickle.dump(counter, file)
+    dist.barrier()
+    for i in range(1, world_size):
+        part = pickle.load(open(f"{folder}/part_{i}.pkl", "rb"))
+        counter.add(part)
+    return counter
+"""
+
+
+def through_files(parts: str = PARTS, sampler: str = PADS) -> dict[str, str]:
+    source = raw("counter = parts.all_together(counter, '/tmp/x')", sampler=sampler)
+    source = source.replace("import torch\n", "import torch\nimport parts\n", 1).replace("hits += (", "counter.see(")
+    return {"main.py": source, "parts.py": parts}
+
+
+def told_in(files: dict[str, str]) -> int:
+    others = {k: v for k, v in files.items() if k != "main.py"}
+    return len(findings_of(GatheredDuplicates, files["main.py"], path="main.py", files=others))
+
+
+def test_counts_that_come_together_through_files() -> None:
+    assert told_in(through_files()) == 1
+    at_once = PARTS.replace("part = pickle.load(", "counter.add(pickle.load(")
+    at_once = at_once.replace('"rb"))\n        counter.add(part)', '"rb")))')
+    assert told_in(through_files(at_once)) == 1
+    assert told_in(through_files(PARTS.replace("counter.add(part)", "counter += part").replace("range(1, ", "range("))) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("counter.add(part)", "counter.append(part)"),  # rows, which may be told apart or cut later
+        ("counter.add(part)", "counter.update(part)"),  # a dict by keys
+        ("counter.add(part)", "print(part)"),
+        ("range(1, world_size)", "range(1, 4)"),
+        ("        pickle.dump(counter, file)\n", "        file.flush()\n"),
+        ("pickle.load(", "str("),
+        ("    return counter", "    return counter[:len(folder)]"),
+    ],
+)
+def test_files_that_add_up_no_counts(old: str, new: str) -> None:
+    assert told_in(through_files(PARTS.replace(old, new))) == 0
+
+
+HEIR = (
+    "class Shares(DistributedSampler):\n    def __init__(self, rows, shuffle=True):\n"
+    "        super().__init__(rows)\n        self.shuffle = shuffle\n\n    def __iter__(self):\n"
+    "        rows = list(range(len(self.dataset)))\n        rows += rows[: (self.total_size - len(rows))]\n"
+    "        return iter(rows[self.rank : self.total_size : self.num_replicas])\n\n\n@torch"
+)
+
+
+def test_an_heir_that_repeats_rows_in_a_pass_of_its_own() -> None:
+    source = raw("dist.all_reduce(hits)", sampler="Shares(data, shuffle=False)").replace("@torch", HEIR, 1)
+    check_told(GatheredDuplicates, source, reason="share without padding")
+    check_nothing(GatheredDuplicates, source.replace("        rows += rows[: (self.total_size - len(rows))]\n", ""))
+
+
+def test_scores_that_are_made_above_and_averaged() -> None:
+    join = ("values = [m.avg for m in metrics.values()]", "values = torch.tensor(values)", "values = mean_of(values)")
+    source = raw(*join).replace("@torch", MEAN, 1)
+    check_told(GatheredDuplicates, source, reason="share without padding")
+    check_nothing(GatheredDuplicates, source.replace("metrics.values()", "losses.values()"))
+    check_nothing(GatheredDuplicates, source.replace("metrics.values()", "metric_logger.values()"))
+    check_nothing(GatheredDuplicates, source.replace("mean_of(values)", "abs(values)"))
+
+
+def test_rows_that_an_object_gathers() -> None:
+    source = raw("hits = module.all_gather(hits)")
+    source = source.replace("evaluate(model, loader, data)", "evaluate(model, loader, data, module)")
+    check_told(GatheredDuplicates, source, reason="share without padding")
+    check_nothing(GatheredDuplicates, source.replace("all_gather(hits)", "all_gather(mean_loss)"))
+    check_nothing(GatheredDuplicates, source.replace("all_gather(hits)", "all_hits()"))
+
+
+def left_out(loader: str = "DataLoader(data, 4, drop_last=True, sampler=DistributedSampler(data))", more: str = "") -> str:
+    source = raw("dist.all_reduce(hits)").replace(f"DataLoader(data, 4, sampler={PADS})", loader)
+    return source.replace("from accelerate import Accelerator\n", "") + more
+
+
+TRAINED = (
+    "\n\ndef train(model, rows, optimizer):\n    loader = DataLoader(rows, 4, drop_last=True, sampler=DistributedSampler(rows))\n"
+    "    for x in loader:\n        optimizer.zero_grad()\n        model(x).mean().backward()\n        optimizer.step()\n"
+)
+
+
+def test_an_evaluation_that_leaves_samples_out() -> None:
+    for source in (left_out(), left_out(more=TRAINED)):
+        found = check_told(GatheredDuplicates, source, reason="keep the last batch")
+        assert "leaves out the last batch" in found.message and len(found.evidence) == 2
+    named = left_out("DataLoader(data, batch_size=size, sampler=shares, drop_last=True)")
+    named = named.replace("    loader = ", "    size = 8\n    shares = DistributedSampler(data, shuffle=True)\n    loader = ")
+    check_told(GatheredDuplicates, named, reason="keep the last batch")
+
+
+@pytest.mark.parametrize(
+    "loader",
+    [
+        "DataLoader(data, 1, drop_last=True, sampler=DistributedSampler(data))",  # each batch is full
+        "DataLoader(data, 4, drop_last=True, sampler=DistributedSampler(data, shuffle=False))",
+        "DataLoader(data, 4, drop_last=True, sampler=DistributedSampler(data, drop_last=True))",
+        "DataLoader(data, 4, drop_last=data.drops, sampler=DistributedSampler(data))",
+        "DataLoader(data, 4, drop_last=True, shuffle=True)",
+    ],
+)
+def test_an_evaluation_that_leaves_out_nothing_that_is_seen(loader: str) -> None:
+    assert not any("leaves out" in f.message for f in findings_of(GatheredDuplicates, left_out(loader)))
+
+
+def test_a_loader_that_trains_as_well_may_drop_its_rest() -> None:
+    own = TRAINED.replace("    loader = DataLoader(rows, 4, drop_last=True, sampler=DistributedSampler(rows))\n", "")
+    handed = left_out().replace("    evaluate(model", "    train(model, loader, None)\n    evaluate(model")
+    check_nothing(GatheredDuplicates, handed + own.replace("rows", "loader"))
+
+
+def by_part(one: str, other: str) -> str:
+    arms = f"    if part == 'train':\n        shares = {one}\n    else:\n        shares = {other}\n"
+    source = raw("dist.all_reduce(hits)", sampler="shares")
+    source = source.replace("def main(model, data):\n", f"def main(model, data, part):\n{arms}")
+    return source.replace("data, 4, ", "data, 4, drop_last=part is None, ")
+
+
+def test_of_two_samplers_the_evaluation_has_the_one_that_keeps_the_order() -> None:
+    found = findings_of(GatheredDuplicates, by_part("DistributedSampler(data)", PADS))
+    assert [f.span.line for f in found] == [21]
+    both = findings_of(GatheredDuplicates, by_part("DistributedSampler(data)", "DistributedSampler(data, seed=1)"))
+    assert len(both) == 2
+    dropping = by_part("DistributedSampler(data)", PADS).replace("drop_last=part is None", "drop_last=True")
+    check_nothing(GatheredDuplicates, dropping)

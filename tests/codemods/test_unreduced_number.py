@@ -1205,3 +1205,53 @@ if dist.get_rank() == 0:
     accelerator.log(metrics)"""
     check_nothing(RULE, evaluate(reduced.replace("KEY", "rows")))
     assert findings_of(RULE, evaluate(reduced.replace("KEY", "val_loss")))
+
+
+KEEPER = """\
+class Keeper:
+    def __init__(self, largest=False):
+        self.best = None
+        self.largest = largest
+
+    def is_best(self, metric):
+        if self.best is None:
+            return True
+        return (self.largest and self.best <= metric) or (not self.largest and self.best >= metric)
+
+    def save(self, model, metric):
+        if self.is_best(metric):
+            self.best = metric
+"""
+KEEPS = f"""{HEAD}from keep import Keeper
+
+
+@torch.no_grad()
+def evaluate(model, dataset, loss_of):
+    loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset, shuffle=False))
+    total = 0.0
+    for batch in loader:
+        total += loss_of(model(batch)).item()
+    return total / len(loader)
+
+
+def main(model, dataset, loss_of):
+    dist.init_process_group("nccl")
+    keeper = Keeper()
+    for epoch in range(3):
+        loss = evaluate(model, dataset, loss_of)
+        keeper.save(model, loss)
+"""
+
+
+def kept_by(keeper: str = KEEPER, program: str = KEEPS) -> list[str]:
+    return [f.message for f in findings_of(RULE, keeper, path="keep.py", files={"main.py": program})]
+
+
+def test_an_object_that_answers_whether_it_is_the_best() -> None:
+    assert len(found := kept_by()) == 1 and "no result is the best by the whole set" in found[0]
+    assert len(kept_by(KEEPER.replace("is_best", "has_improved"))) == 1
+    assert kept_by(KEEPER.replace("is_best", "goes_on")) == []
+    joined = "    total = torch.tensor(total)\n    dist.all_reduce(total)\n    return total"
+    reduced = KEEPS.replace("    return total / len(loader)", joined)
+    assert kept_by(program=reduced) == []
+    assert kept_by(program=KEEPS.replace("sampler=DistributedSampler(dataset, shuffle=False)", "shuffle=False")) == []

@@ -392,6 +392,52 @@ def test_rank_zero_only_where_nothing_is_lost(lines: tuple[str, ...]) -> None:
     check_nothing(UnsyncedMetric, step(*lines, more=METRICS))
 
 
+DECLINED = module("""
+    def training_step(self, batch, batch_idx):
+        return self.shared(batch, "train")
+
+    def validation_step(self, batch, batch_idx):
+        self.shared(batch, "val")
+
+    def shared(self, batch, stage):
+        x, y = batch
+        loss = F.mse_loss(self(x), y)
+        scores = {f"{stage}_acc": loss, f"{stage}_gap": 2 * loss}
+        self.log_dict(scores, sync_dist=False, on_step=True, on_epoch=True)
+        return loss
+    """)
+
+
+def test_a_reduction_declined_for_what_a_monitor_reads() -> None:
+    alone = step('self.log("acc", loss, sync_dist=False)')
+    found = findings_of(UnsyncedMetric, alone, path="module.py", files=WATCHER)
+    assert [f.fix for f in found] == [None] and "sync_dist=False keeps" in found[0].message
+    assert "if every rank comes here" in found[0].reason
+    watcher = {"train.py": WATCHER["train.py"].replace("'acc'", "'val_acc'")}
+    shared = findings_of(UnsyncedMetric, DECLINED, path="module.py", files=watcher)
+    assert [f.fix for f in shared] == [None] and "not self.training" in shared[0].reason
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ('self.log("val/other", loss, sync_dist=False)',),
+        ('self.log("acc", self.all_gather(loss).mean(), sync_dist=False)',),
+        ("torch.distributed.all_reduce(loss)", 'self.log("acc", loss, sync_dist=False)'),
+        ('self.log("acc", self.acc, sync_dist=False)',),
+        ('self.log("acc", self.results["acc"], sync_dist=False)',),
+    ],
+)
+def test_a_reduction_declined_where_nothing_is_lost(lines: tuple[str, ...]) -> None:
+    assert findings_of(UnsyncedMetric, step(*lines, more=METRICS), path="module.py", files=WATCHER) == []
+
+
+def test_a_reduction_declined_in_the_training_or_a_test_alone() -> None:
+    for hook in ("training_step(self, batch, batch_idx)", TESTS_ALONE):
+        source = step('self.log("acc", loss, sync_dist=False)', hook=hook)
+        assert findings_of(UnsyncedMetric, source, path="module.py", files=WATCHER) == []
+
+
 LOGGED = module("""
     def validation_step(self, batch, batch_idx):
         loss = self(batch).mean()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import Role, class_facts, external_role
 from codemods.analysis.loading.counted_once import counts_each_once
+from codemods.analysis.loading.joined_files import joined_by_files
 from codemods.analysis.loading.origins import made_class, origins
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import calls_of
@@ -28,6 +30,7 @@ _APART = lazy(
     r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\((?!inputs|gpus|devices|batch)|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|"
     r"(image|seq|sequence|sample|item|scene|frame)_?ids?(?!_(type|kind|mode|format)\b)(_\w+)?\b|by_(id|name)|index_(copy|put)_?\("
 )
+_LOGGER = lazy(r"\w*logger\w*")  # a `metric_logger` holds losses and times as well
 _COMMENT = lazy(r"(?m)(?:^|[ \t])#.*$")
 _GATHERS = lazy(r"sync|gather|merge|reduce|collect")
 _CUT = lazy(r"\[\s*:\s*(size|len\(|n_|num_|total|dataset|real)")
@@ -87,6 +90,8 @@ def joined(
     for call in calls:
         if _joins(module, call) or _computes(project, module, call):
             return Joined(module, call)
+    if not of and (read := joined_by_files(module, scope)) is not None and read.lineno >= after:
+        return Joined(module, read)
     for call in calls if depth < _DEPTH else ():
         inner = _called(project, module, call)
         if inner is not None and _averages_scores(module, call, inner):
@@ -103,12 +108,19 @@ def joined(
 
 
 def _averages_scores(module: SourceModule, call: ast.Call, inner: FunctionSite) -> bool:
-    """True for `reduce_mean(acc)`: each batch's score is averaged over the ranks by a function of the project."""
-    given = _arguments(module, call)
+    """True for `reduce_mean(acc)`: a score is averaged over the ranks by a function of the project."""
+    given = f"{_arguments(module, call)} {_made_from(module, call)}"
     if not _AVERAGES.search(inner.node.name.lower()) or not _SCORES.search(given) or "loss" in given:
         return False
     calls = (n for n in walk_scope(inner.node) if isinstance(n, ast.Call))
     return any(last(name := qualified(inner.module, c.func)) in _JOINS and "dist" in name for c in calls)
+
+
+def _made_from(module: SourceModule, call: ast.Call) -> str:
+    """What the names that a call is handed are given: `scores` may be `[m.avg for m in metrics.values()]`."""
+    names = (a for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name))
+    values = (b.value for name in names for b in bindings_of(module, name) if b.value is not None and not b.part)
+    return _LOGGER.sub("", " ".join(module.text_of(v).lower() for v in values))
 
 
 def _only_sums(inner: FunctionSite) -> bool:
@@ -130,9 +142,21 @@ def _collects_and_cuts(project: Project, site: FunctionSite) -> bool:
 
 def _joins(module: SourceModule, call: ast.Call) -> bool:
     name = qualified(module, call.func)
+    if _gathers_by_an_object(call, name):
+        return not _NO_COUNT.search(_arguments(module, call))
     if last(name) not in _JOINS or not (name.startswith("torch.distributed") or dotted(call.func).startswith("dist.")):
         return False
     return not _NO_COUNT.search(_arguments(module, call))
+
+
+def _gathers_by_an_object(call: ast.Call, name: str) -> bool:
+    """True for `pl_module.all_gather(rows)` and `fabric.all_gather(rows)`, which give back the rows of all ranks.
+
+    torch's own takes the list to fill as well.
+    """
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "all_gather" or len(call.args) != 1:
+        return False
+    return not name.startswith("torch.") and not dotted(call.func).startswith("dist.")
 
 
 def _computes(project: Project, module: SourceModule, call: ast.Call) -> bool:

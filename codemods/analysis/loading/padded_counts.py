@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.collected_loaders import elements
+from codemods.analysis.loading.dropped_rest import dropped_rest
 from codemods.analysis.loading.joined_counts import Joined, joined, joined_by_callers, names_samples
 from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.padded_samplers import counts_twice, keeps_order
@@ -34,14 +35,18 @@ _MODE = lazy(r"\b(train|training|is_train|is_training|phase|mode|split|stage|opt
 
 @record
 class PaddedCount:
-    """A sampler that pads. loop: where its share is counted; joined: where the counts of the ranks come together."""
+    """A sampler that pads. loop: where its share is counted; joined: where the counts of the ranks come together.
+
+    dropping: in place of the sampler the `drop_last=True` of its loader, which leaves samples out.
+    """
 
     module: SourceModule
-    sampler: ast.Call
+    sampler: ast.expr
     where: SourceModule
     loop: ast.For
     joined_in: SourceModule
     joined: ast.Call
+    dropping: bool = False
 
 
 def padded_counts(project: Project) -> tuple[PaddedCount, ...]:
@@ -59,7 +64,7 @@ def padded_counts(project: Project) -> tuple[PaddedCount, ...]:
 
 
 def _files(project: Project) -> list[str]:
-    if not project.files_containing(b"DistributedSampler("):
+    if not project.files_containing(b"DistributedSampler"):
         return []
     near = {p for word in _QUIET for p in project.files_containing(word)}
     return sorted(p for p in near if not is_test_file(p))
@@ -73,7 +78,9 @@ def _in_file(project: Project, module: SourceModule) -> Iterator[PaddedCount]:
         if not loops or not (evaluates(module, scope) or any(map(trains, loops))):
             continue
         for loop in loops:
-            samplers = list(padded_samplers_of(project, module, loop, ordered=trains(loop)))
+            samplers: list[tuple[SourceModule, ast.expr]] = list(padded_samplers_of(project, module, loop, ordered=trains(loop)))
+            dropping = not samplers and not trains(loop)
+            samplers = list(_dropping(project, module, loop)) if dropping else samplers
             if not samplers and left(module, loop, "no sampler that repeats samples is seen behind {}", loop.iter):
                 continue
             together = _together(project, module, scope, loop)
@@ -84,7 +91,7 @@ def _in_file(project: Project, module: SourceModule) -> Iterator[PaddedCount]:
             if together is None or (_cuts_what_is_over(module, scope) and left(module, loop, "what is over is cut off")):
                 continue
             for where, call in samplers:
-                yield PaddedCount(where, call, module, loop, together.module, together.call)
+                yield PaddedCount(where, call, module, loop, together.module, together.call, dropping)
 
 
 def _together(project: Project, module: SourceModule, scope: FunctionNode | ast.Module, loop: ast.For) -> Joined | None:
@@ -184,13 +191,27 @@ def _switches_gradients_off(module: SourceModule, scope: FunctionNode | ast.Modu
 def padded_samplers_of(
     project: Project, module: SourceModule, loop: ast.For, *, ordered: bool
 ) -> Iterator[tuple[SourceModule, ast.Call]]:
-    """The samplers whose shares a loop goes through, and which repeat samples. ordered: only those that keep the order."""
+    """The samplers whose shares a loop goes through, and which repeat samples. ordered: only those that keep the order.
+
+    Of a loader that is given one or the other, the one that keeps the order is that of the evaluation.
+    """
     for origin in _sources(project, module, unpacked(loop.iter), 0):
         loader = loader_of(origin)
-        for sampler in samplers_of(project, loader) if loader is not None else ():
+        made = samplers_of(project, loader) if loader is not None else ()
+        for sampler in made:
             if loader is not None and counts_twice(project, loader, sampler) and isinstance(sampler.node, ast.Call):
-                if keeps_order(sampler) or not ordered:
+                if keeps_order(sampler) or not (ordered or any(map(keeps_order, made))):
                     yield sampler.module, sampler.node
+
+
+def _dropping(project: Project, module: SourceModule, loop: ast.For) -> Iterator[tuple[SourceModule, ast.expr]]:
+    """The `drop_last=True` of the loaders that a loop goes through, where their samplers shuffle."""
+    for origin in _sources(project, module, unpacked(loop.iter), 0):
+        loader = loader_of(origin)
+        made = samplers_of(project, loader) if loader is not None else ()
+        for sampler in made if not any(map(keeps_order, made)) else ():
+            if loader is not None and (given := dropped_rest(project, loader, sampler)) is not None:
+                yield loader.module, given
 
 
 def _sources(project: Project, module: SourceModule, node: ast.expr, depth: int) -> Iterator[Origin]:

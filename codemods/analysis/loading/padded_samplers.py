@@ -13,6 +13,7 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _DEPTH = 3
+_BASES = ("Sampler", "DistributedSampler")
 _ROUND_SIZE = 8  # processes of one machine, and what most other numbers of them divide
 _SIZE = lazy(r"^(n|num|total)_\w*(samples|images|data|items|videos)$|^(n|num)_(test|val|eval)\w*$")
 _LARGE = 1000
@@ -34,9 +35,12 @@ def counts_twice(project: Project, loader: Loader, sampler: Origin) -> bool:
 
 
 def repeats_by_hand(project: Project, sampler: Origin) -> bool:
-    """True for a Sampler of the project that puts `rows += rows[: (self.total_size - len(rows))]` to its rows in each pass."""
+    """True for a Sampler of the project that puts `rows += rows[: (self.total_size - len(rows))]` to its rows in each pass.
+
+    So may one that derives from torch's own DistributedSampler, and writes its pass anew.
+    """
     facts = made_facts(project, sampler)
-    if facts is None or not any(last(n) == "Sampler" and family(n) == "torch" for n in facts.external):
+    if facts is None or not any(last(n) in _BASES and family(n) == "torch" for n in facts.external):
         return False
     own = facts.method("__iter__")
     if own is None or len(facts.lineage) > 1:
@@ -134,11 +138,11 @@ def _trains_with(project: Project, sampler: Origin) -> bool:
     told = (c.func for c in sampler.module.calls_named("set_epoch") if isinstance(c.func, ast.Attribute))
     if not any(dotted(func.value) in names for func in told):
         return False
-    trained = _trained_samplers(project, sampler.module.path)
+    trained = trained_samplers(project, sampler.module.path)
     return not trained or any(o.node is sampler.node for o in trained)
 
 
-def _trained_samplers(project: Project, path: str) -> list[Origin]:
+def trained_samplers(project: Project, path: str) -> list[Origin]:
     """The samplers of the loaders that the training loops of a program go through; none where one of them is not seen."""
     found: list[Origin] = []
     for one in training_passes(project, path):

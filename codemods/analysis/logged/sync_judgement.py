@@ -61,6 +61,21 @@ def judge_promised(log: LogCall) -> Verdict | None:
     return _judged(log)
 
 
+def judge_declined(log: LogCall) -> Verdict | None:
+    """The verdict on a call with `sync_dist=False` in an evaluation, whose number is seen to be the rank's own and decides."""
+    if log.flag("sync_dist") is not False or is_test_file(log.module.path):
+        return None
+    found = reached(log)
+    if found is None or not found.hooks & EVALUATION_HOOKS or watched_key(log) is None:
+        _left(log, "`sync_dist=False` is written out, and no monitor is seen to decide by it")
+        return None
+    if all(v.kind is Kind.UNKNOWN for _, v in values(log)):
+        shown = seen_to_differ(log.project, log.module, log.call, logged_value(log.call))
+        if not shown and _left(log, "`sync_dist=False` is written out, and what it logs is not seen"):
+            return None
+    return _judged(log)
+
+
 def _judge(log: LogCall) -> Verdict | None:
     if any(k.arg in ("sync_dist", "rank_zero_only") for k in log.call.keywords):
         _left(log, "`sync_dist` or `rank_zero_only` is written out: somebody has decided")

@@ -21,7 +21,7 @@ _FLAG = re.compile(r"best|improve|is_better|save", re.I)
 
 
 def decides(module: SourceModule, node: ast.Compare) -> bool:
-    """True for `loss < best` behind which the best is kept: by a test round it, or a flag that it sets."""
+    """True for `loss < best` behind which the best is kept: by a test round it, a flag that it sets, or the caller."""
     if len(node.ops) != 1 or not isinstance(node.ops[0], _ORDERS):
         return False
     sides = _sides(module, node)
@@ -32,12 +32,20 @@ def decides(module: SourceModule, node: ast.Compare) -> bool:
     if isinstance(statement, ast.Assign):
         flag = statement.targets[0]
         return bool(_FLAG.search(last(dotted(flag)))) and not (isinstance(flag, ast.Name) and _is_unread(module, flag))
+    if is_answer(module, node):
+        function = module.function_of(node)
+        return function is not None and _FLAG.search(function.name) is not None
     if not isinstance(statement, ast.If):
         return False
     if not isinstance(best, ast.BinOp):
         return any(_keeps(n, best) for s in statement.body for n in walk(s))
     arms = (*statement.body, *statement.orelse)  # `if score < best + margin: wait += 1`, `else:` it is saved
     return any(isinstance(n, ast.Call) and _KEEPS.search(called_name(n)) for s in arms for n in walk(s))
+
+
+def is_answer(module: SourceModule, node: ast.Compare) -> bool:
+    """True in what a function gives back: `return self.best is None or loss < self.best` of `is_best`."""
+    return isinstance(_statement(module, node), ast.Return)
 
 
 def _is_unread(module: SourceModule, name: ast.Name) -> bool:

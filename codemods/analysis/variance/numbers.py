@@ -10,7 +10,7 @@ from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis
-from codemods.analysis.variance.comparisons import decides, rivals
+from codemods.analysis.variance.comparisons import decides, is_answer, rivals
 from codemods.analysis.variance.guessed_shares import is_guess
 from codemods.analysis.variance.merged_entries import may_be_of_another
 from codemods.analysis.variance.number_roles import Role, Source, source_of, state_of
@@ -66,7 +66,7 @@ class Number:
 
     role: what it is used for. everyone: each rank decides by its own, not only rank 0. source: the loop that it comes from.
     behind: it is shown behind that loop. alone: only rank 0 goes through the loop at all. over: the parts of all ranks are there.
-    beside: a number of all ranks that is shown in the same way.
+    beside: a number of all ranks that is shown in the same way. answers: its caller decides.
     """
 
     at: ast.AST
@@ -80,6 +80,7 @@ class Number:
     alone: bool = False
     over: PassedOver | None = None
     beside: Beside | None = None
+    answers: bool = False
 
 
 def all_numbers(analysis: Analysis, module: SourceModule) -> list[Number]:
@@ -208,7 +209,7 @@ def _compared_in(analysis: Analysis, state: State, test: ast.Compare) -> Iterato
                 return
             number = _number(analysis, state, side, test, value, decides=True)
             if number is not None:
-                yield number
+                yield replace(number, answers=is_answer(state.module, test))
             return
         leave_unseen(state.module, side, value)
 
