@@ -39,7 +39,8 @@ def counts_twice(project: Project, loader: Loader, sampler: Origin) -> bool:
 def repeats_by_hand(project: Project, sampler: Origin) -> bool:
     """True for a Sampler of the project that puts `rows += rows[: (self.total_size - len(rows))]` to its rows in each pass.
 
-    It may do so where an option says it that is on, and where there are too few. So may one that derives from torch's own DistributedSampler, and writes its pass anew.
+    It may do so under an option that is on, and where there are too few. So may one that derives from torch's own
+    DistributedSampler, and writes its pass anew.
     """
     facts = made_facts(project, sampler)
     if facts is None or not any(last(n) in _BASES and family(n) == "torch" for n in facts.external):

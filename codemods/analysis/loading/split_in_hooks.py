@@ -20,7 +20,7 @@ _TEXTS = (".yaml", ".yml", ".json", ".toml", ".md", ".sh")  # where `class_path`
 
 
 def hook_round(project: Project, module: SourceModule, split: ast.Call) -> tuple[SourceModule, FunctionNode] | None:
-    """The hook that comes to the split in a run of several processes; None where LightningCLI may run it, which seeds by itself."""
+    """The hook that comes to the split in a run of several processes; None where LightningCLI, which seeds, may run it."""
     if not any(project.files_containing(b"ightningDataModule")):
         return None
     if is_kept_to_one_device(project) or nobody_fits(project) or not is_of_several(project, module, split):
