@@ -79,10 +79,10 @@ class UnseededSplit(DdpCodemod):
 
     ## Refuses
     - Says nothing where anything on the way seeds: above the split, above the calls of its function, in what is called there,
-      at the import of a file, or by `seed_everything` in a configuration file.
+      at the import of a file, or by `seed_everything` in a configuration file of its program.
     - Says nothing where a generator or a random state is given, or a collective in the function makes the division equal.
     - Says nothing where no file shows that several processes come to the split, of a split on one rank alone, and of tests.
-    - Says nothing of a project with LightningCLI, which seeds by itself, where only a hook of Lightning comes to the split.
+    - Says nothing where only a hook of Lightning comes to the split, and LightningCLI, which seeds by itself, may run that.
     - Says nothing of an order that the Trainer or the sampler does not come to within the function.
     - Reports a permutation of which each rank takes its part, and a file without `torch` under its own name.
 
@@ -101,16 +101,19 @@ class UnseededSplit(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        dealt = b"rainer" in (project.read(path) or b"") or _any_deals(project)
+        data = project.read(path) or b""
+        dealt = b"rainer" in data or b"ightningDataModule" in data or _any_deals(project)
         return dealt or shows_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_module(module) or any(project.files_containing(b"seed_everything", kinds=_TEXTS)):
+        configured = any(project.files_containing(b"seed_everything", kinds=_TEXTS))
+        if is_test_module(module) or (configured and not project.files_containing(b"LightningCLI")):
             return
         for split in splits_in(project, module):
             if split.given is not None or ranks_reaching(project, module, split.call).some:
                 continue
-            shown = _several(project, module) or _dealt_by_trainer(project, module, split) or _used(project, module, split)
+            # a configuration that seeds is one of LightningCLI's, and says nothing of a hook that no such program comes to
+            shown = None if configured else _shared(project, module, split)
             shown = shown or _in_a_hook(project, module, split)
             if shown is not None and not is_seeded_on_the_way(project, module, split.call):
                 yield self._tell(module, split, shown)
@@ -126,6 +129,11 @@ class UnseededSplit(DdpCodemod):
             reason = "assumes that every run may have the same division"
         level = Applicability.UNSAFE if edits else Applicability.DISPLAY
         return self.finding(module, split.call, message, level=level, edits=edits, evidence=[shown], reason=reason)
+
+
+def _shared(project: Project, module: SourceModule, split: Split) -> Evidence | None:
+    """What shows that several processes come to the split, but for the hooks of Lightning."""
+    return _several(project, module) or _dealt_by_trainer(project, module, split) or _used(project, module, split)
 
 
 def _several(project: Project, module: SourceModule) -> Evidence | None:

@@ -69,9 +69,9 @@ class GatheredDuplicates(DdpCodemod):
     `gather_for_metrics`. Finds a list with an entry for each sample that is gathered behind the loop. Finds
     `torch.cat(gathered)[:len(dataset)]`, which puts the shares of such a sampler one behind the other and cuts what is too
     much off the last, also in a function that is handed the length. A class of the project that repeats rows as torch's
-    sampler does counts as one, also an heir of it. The ranks' counts come together as well where each rank writes its part to
-    a file and one adds up all parts, where `module.all_gather(rows)` gives back those of all ranks, and where a list of scores
-    is averaged over them behind the loop.
+    sampler does counts as one, also an heir of it, and one that does so by an option which is on. The ranks' counts come
+    together as well where each rank writes its part to a file and one adds up all parts, where `module.all_gather(rows)`
+    gives back those of all ranks, and where a list of scores is averaged over them behind the loop.
 
     Reports `drop_last=True` of a loader that only evaluates, behind a `DistributedSampler` that shuffles: each rank leaves
     samples out, others in each epoch.
@@ -116,6 +116,8 @@ class GatheredDuplicates(DdpCodemod):
       and means over the ranks.
     - Says nothing where the function asks whether the data divide by the ranks, or what it calls collects the results and cuts
       them.
+    - Says nothing of what is gathered with the sampler's word on which rows count (`is_valid=i < loader.sampler.valid_length`),
+      and of a function that tests it.
     - Says nothing where samples are distinguished by name or number, or what is gathered is cut to the length of the data in
       the order in which it was dealt out.
     - Says nothing of a script that gathers predictions without labels: it may keep them by their order.

@@ -487,6 +487,51 @@ def test_an_heir_that_repeats_rows_in_a_pass_of_its_own() -> None:
     check_nothing(GatheredDuplicates, source.replace("        rows += rows[: (self.total_size - len(rows))]\n", ""))
 
 
+EVEN = (
+    "class Shares(Sampler):\n    def __init__(self, rows, shuffle=True, even=True):\n"
+    "        self.dataset = rows\n        self.shuffle = shuffle\n        self.fill = even\n"
+    "        self.own_rows = len(range(self.rank, len(rows), self.num_replicas))\n\n    def __iter__(self):\n"
+    "        rows = list(range(len(self.dataset)))\n        if self.fill:\n            if len(rows) < self.total_size:\n"
+    "                rows += rows[: (self.total_size - len(rows))]\n"
+    "        return iter(rows[self.rank : self.total_size : self.num_replicas])\n\n\n@torch"
+)
+
+
+def even(*join: str, sampler: str = "Shares(data, shuffle=False)", **given: str) -> str:
+    source = raw(*(join or ("dist.all_reduce(hits)",)), sampler=sampler, **given).replace("@torch", EVEN, 1)
+    return "from torch.utils.data import Sampler\n" + source
+
+
+def test_a_sampler_that_repeats_rows_by_an_option_that_is_on() -> None:
+    check_told(GatheredDuplicates, even(), reason="share without padding")
+    check_nothing(GatheredDuplicates, even(sampler="Shares(data, shuffle=False, even=False)"))
+    check_nothing(GatheredDuplicates, even(sampler="Shares(data, False, option)"))
+    check_nothing(GatheredDuplicates, even(sampler="Shares(data, **options)"))
+    check_nothing(GatheredDuplicates, even().replace("even=True", "even=False"))
+    check_nothing(GatheredDuplicates, even().replace("if self.fill:", "if self.fill and self.shuffle:"))
+    check_nothing(GatheredDuplicates, even().replace("self.fill = even\n", "self.fill = even\n        self.fill = kind()\n"))
+
+
+BY_ROW = "for i, (x, y) in enumerate(loader):"
+
+
+@pytest.mark.parametrize(
+    ("each", "join", "found"),
+    [
+        ("hits += all_ranks(good, i < loader.sampler.own_rows)", "return hits", 0),
+        ("counts = i < loader.sampler.own_rows; hits += all_ranks(good, counts)", "return hits", 0),
+        ("hits += all_ranks(good, is_valid=True)", "return hits", 0),
+        ("hits += good if i < loader.sampler.own_rows else 0", "dist.all_reduce(hits)", 0),
+        ("hits += all_ranks(good, i < len(loader.sampler))", "return hits", 1),
+        ("losses = all_ranks(loss, i < loader.sampler.own_rows); hits += all_ranks(good)", "return hits", 1),
+    ],
+)
+def test_results_that_are_gathered_with_the_word_of_the_sampler(each: str, join: str, found: int) -> None:
+    helper = "def all_ranks(hits, mask=None, is_valid=None):\n    dist.all_reduce(hits)\n    return hits\n\n\nclass Shares"
+    source = even(join, each=each).replace("class Shares", helper, 1).replace("for x, y in tqdm(loader):", BY_ROW)
+    assert len(findings_of(GatheredDuplicates, source)) == found
+
+
 def test_scores_that_are_made_above_and_averaged() -> None:
     join = ("values = [m.avg for m in metrics.values()]", "values = torch.tensor(values)", "values = mean_of(values)")
     source = raw(*join).replace("@torch", MEAN, 1)

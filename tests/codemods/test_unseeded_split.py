@@ -216,6 +216,43 @@ def test_a_script_that_divides_it_once_for_all_hooks() -> None:
     check_nothing(UnseededSplit, OWN_SET, files={"data.py": data, "main.py": main})
 
 
+CLI = "from lightning.pytorch.cli import LightningCLI\n\nLightningCLI({})\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"other.py": CLI.format("Net, Rows")}, 1),
+        ({"other.py": CLI.format("Net, Rows"), "conf.yaml": "seed_everything: 1\ndata:\n  class_path: rows.Rows\n"}, 1),
+        ({"other.py": CLI.format("Net"), "conf.yaml": "seed_everything: 1\ndata:\n  class_path: data.Data\n"}, 0),
+        ({"other.py": "from data import Data\n" + CLI.format("Net, Data")}, 0),
+        ({"other.py": "import main\n" + CLI.format("Net")}, 0),
+        ({"conf.yaml": "seed_everything: 1\n"}, 0),  # any program may go by it
+    ],
+)
+def test_a_data_module_beside_the_program_of_a_cli(files: dict[str, str], found: int) -> None:
+    main = FITS.format("", "accelerator='gpu', devices=4")
+    assert len(findings_of(UnseededSplit, OWN_SET, {"data.py": OF_SET, "main.py": main, **files})) == found
+
+
+def test_a_data_module_that_no_file_makes_may_be_one_of_a_cli() -> None:
+    main = FITS.format("", "accelerator='gpu', devices=4").replace("from data import Data\n", "").replace("Data()", "made")
+    files = {"data.py": OF_SET, "main.py": main, "other.py": CLI.format("Net")}
+    check_nothing(UnseededSplit, OWN_SET, files=files)
+
+
+def test_a_hook_that_divides_in_a_file_without_a_trainer() -> None:
+    data = (
+        "import lightning as L\nfrom torch.utils.data import random_split\nimport torch\n\n\nclass Data(L.LightningDataModule):\n"
+        "    def setup(self, stage):\n        self.train, self.val = random_split(self.rows, [9, 1])\n"
+    )
+    main = "import lightning as L\nfrom module import Data\n\nL.Trainer(accelerator='gpu').fit(net, Data())\n"
+    files = {"main.py": main, "other.py": CLI.format("Net")}
+    found = findings_of(UnseededSplit, data, files)
+    assert len(found) == 1 and found[0].fix is not None
+    check_nothing(UnseededSplit, data, files={**files, "main.py": main.replace("\nL.T", "\nL.seed_everything(1)\nL.T")})
+
+
 DATASETS = "from datasets import load_dataset\n" + HEAD.replace("from sklearn.model_selection import train_test_split\n", "")
 
 

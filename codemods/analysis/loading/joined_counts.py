@@ -10,6 +10,7 @@ from codemods.analysis.class_index import Role, class_facts, external_role
 from codemods.analysis.loading.counted_once import counts_each_once
 from codemods.analysis.loading.joined_files import joined_by_files
 from codemods.analysis.loading.origins import made_class, origins
+from codemods.analysis.loading.valid_rounds import is_told_which_count
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import calls_of
 from codemods.analysis.wrapped.wraps import without_moves
@@ -84,6 +85,7 @@ def joined(
     """
     calls = [n for n in walk_scope(scope) if isinstance(n, ast.Call) and n.lineno >= after]
     calls = [c for c in calls if not of or any(isinstance(n, ast.Name) and n.id in of for n in walk(c))]
+    calls = [c for c in calls if not is_told_which_count(module, c)]
     gathering = (_called(project, module, c) for c in calls if isinstance(c.func, ast.Attribute) and _GATHERS.search(c.func.attr))
     if any(site is not None and counts_each_once(site) for site in gathering):
         return None  # whoever counts each sample once knows of the padding; the averages beside it are of losses

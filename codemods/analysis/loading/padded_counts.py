@@ -17,6 +17,7 @@ from codemods.analysis.loading.joined_counts import Joined, joined, joined_by_ca
 from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.padded_samplers import counts_twice, keeps_order
 from codemods.analysis.loading.samplers import loader_of, samplers_of
+from codemods.analysis.loading.valid_rounds import tests_which_count
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.paths import unpacked
@@ -87,6 +88,8 @@ def _in_file(project: Project, module: SourceModule) -> Iterator[PaddedCount]:
             if together is None and left(module, loop, "the ranks' results are not seen to come together behind the loop"):
                 continue
             if names_samples(_text(module, scope)) and left(module, loop, "samples are distinguished by name or number"):
+                continue
+            if tests_which_count(module, scope) and left(module, loop, "a test asks the sampler which rows are not repeated"):
                 continue
             if together is None or (_cuts_what_is_over(module, scope) and left(module, loop, "what is over is cut off")):
                 continue

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
+from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.loading.origins import Origin, made_facts, origins
 from codemods.analysis.loading.passes import training_passes
 from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of
 from codemods.analysis.names import dotted, family, last
-from codemods.files.source import SourceModule, walk_scope
+from codemods.files.source import SourceModule, walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
@@ -37,7 +39,8 @@ def counts_twice(project: Project, loader: Loader, sampler: Origin) -> bool:
 def repeats_by_hand(project: Project, sampler: Origin) -> bool:
     """True for a Sampler of the project that puts `rows += rows[: (self.total_size - len(rows))]` to its rows in each pass.
 
-    So may one that derives from torch's own DistributedSampler, and writes its pass anew.
+    It may do so under an option that is on, and where there are too few. So may one that derives from torch's own
+    DistributedSampler, and writes its pass anew.
     """
     facts = made_facts(project, sampler)
     if facts is None or not any(last(n) in _BASES and family(n) == "torch" for n in facts.external):
@@ -45,8 +48,38 @@ def repeats_by_hand(project: Project, sampler: Origin) -> bool:
     own = facts.method("__iter__")
     if own is None or len(facts.lineage) > 1:
         return False
-    added = [s for s in own[1].body if isinstance(s, ast.AugAssign) and isinstance(s.op, ast.Add)]
-    return any(_is_own_start(s) for s in added)
+    return any(_is_own_start(s) for s in _run_in_each_pass(own[1].body, _said(sampler, facts)))
+
+
+def _run_in_each_pass(body: list[ast.stmt], said: frozenset[str]) -> Iterator[ast.AugAssign]:
+    """The `rows += …` of a pass: also under a test of how many rows there are, and under an option that is on."""
+    for statement in body:
+        if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
+            yield statement
+        elif isinstance(statement, ast.If) and (_compares_lengths(statement.test) or dotted(statement.test) in said):
+            yield from _run_in_each_pass(statement.body, said)
+
+
+def _compares_lengths(test: ast.expr) -> bool:
+    """True for `len(rows) < self.total_size`: where it does not hold, there is nothing to repeat."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
+        return False
+    sides = (test.left, test.comparators[0])
+    return any(isinstance(n, ast.Call) and dotted(n.func) == "len" for side in sides for n in walk(side))
+
+
+def _said(sampler: Origin, facts: ClassFacts) -> frozenset[str]:
+    """The fields that the constructor gives an option as it is, which is on by default and not given by the call."""
+    made = facts.method("__init__")
+    if made is None or not isinstance(sampler.node, ast.Call) or any(k.arg is None for k in sampler.node.keywords):
+        return frozenset()
+    parameters = made[1].args.args
+    defaults = zip(reversed(parameters), reversed(made[1].args.defaults), strict=False)
+    on = {p.arg for p, d in defaults if isinstance(d, ast.Constant) and d.value is True}
+    given = {k.arg for k in sampler.node.keywords} | {p.arg for p in parameters[1 : len(sampler.node.args) + 1]}
+    stored = [n for n in walk_scope(made[1]) if isinstance(n, ast.Assign) and len(n.targets) == 1]
+    fields = {dotted(n.targets[0]) for n in stored if isinstance(n.value, ast.Name) and n.value.id in on - given}
+    return frozenset(fields - {dotted(n.targets[0]) for n in stored if not isinstance(n.value, ast.Name)} - {""})
 
 
 def _is_own_start(adds: ast.AugAssign) -> bool:
