@@ -617,6 +617,8 @@ ENDED = f"{ACCELERATE}def main(args):\n    accelerator = Accelerator()\n    trai
         "    accelerator.end_training()\n    accelerator.wait_for_everyone()\n",
         "    if args.tracks:\n        accelerator.end_training()\n"
         "    if args.out is not None:\n        accelerator.wait_for_everyone()\n",
+        "    if accelerator.num_processes < 2 and args.idle:\n        return\n"
+        "    accelerator.end_training()\n    accelerator.wait_for_everyone()\n",
         "    accelerator.end_training()\n    with accelerator.main_process_first():\n        write()\n",
         "    accelerator.end_training()\n    score = accelerator.gather(evaluate()).mean()\n",
         "    for epoch in range(3):\n        if done(epoch):\n            accelerator.end_training()\n"
@@ -665,6 +667,7 @@ def test_a_version_that_is_pinned() -> None:
         "    accelerator.end_training()\n    other.gather(rows)\n",
         "    accelerator.end_training()\n    try:\n        accelerator.wait_for_everyone()\n"
         "    except ValueError:\n        pass\n",
+        "    accelerator.end_training()\n    if torch.distributed.is_initialized():\n        accelerator.wait_for_everyone()\n",
         "    accelerator.end_training()\n    def later():\n        accelerator.wait_for_everyone()\n",
     ],
 )
