@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.conditional_starts import conditional_starters
 from codemods.analysis.guards.earlier_waits import callers_wait, earlier_wait, later_wait
+from codemods.analysis.guards.ended_trainings import ENDS, EndedTraining, ended_trainings
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.group_may_be_missing import Unguarded, unguarded
 from codemods.analysis.guards.lost_groups import LostGroup, lost_groups
@@ -24,7 +25,12 @@ _ASKING = Site(
     rb"\w\.get_rank[ \t]*\(",
     b"init_process_group", b"get_dist", b"get_rank", b"get_world_size",
 )  # fmt: skip
-_WAITING = Site(rb"\b(?:barrier|destroy_process_group)[ \t]*\([ \t]*\)", b"barrier", b"destroy_process_group")
+_WAITING = Site(
+    rb"\b(?:barrier|destroy_process_group)[ \t]*\([ \t]*\)|\.end_training\(",
+    b"barrier",
+    b"destroy_process_group",
+    b"end_training",
+)
 # Without the call what they fill stays as it was made, `torch.empty` say: a guard would turn an error into wrong numbers.
 _FILL = frozenset(
     {"all_gather", "all_gather_into_tensor", "all_gather_object", "gather", "gather_object", "reduce_scatter",
@@ -44,11 +50,12 @@ class CollectiveWithoutGroup(DdpCodemod):
     also in what is called there; and the rank or the size that is asked for below it in the same function, where that asks
     `is_initialized()` elsewhere. Finds the group destroyed where there is none: a second time, by the process that has
     spawned the ranks, and in a helper whose caller starts the group under a condition. Puts the call under
-    `is_initialized()`.
+    `is_initialized()`. Reports `accelerator.end_training()` of Accelerate from 0.34 on, which destroys the group, where the same
+    function comes to a collective behind it.
 
     ## Why it matters
     On one GPU the program ends there: "Default process group has not been initialized", or "Process group cannot be None" when
-    the training is done.
+    the training is done. Behind `end_training()` every process ends so, and the model is not saved.
 
     ## Example
     ```python
@@ -94,11 +101,14 @@ class CollectiveWithoutGroup(DdpCodemod):
     - Says nothing of a function that is written to work without a group and asks torch itself for the rank or the size above, or
       wraps its model there under no test.
     - Reports a call whose result is used on the spot, and a statement that shares its line.
+    - Says nothing of `end_training()` where Accelerate is pinned below 0.34, where a launcher of notebooks starts the processes
+      (the group stays there), and where what follows stands in an `else`, or under a test that may exclude that of the end.
     - Reports what fills a list or a tensor (`all_gather`): under a test it would stay unfilled, and be read.
 
     ## References
     torch 2.13: `ValueError: Default process group has not been initialized, please make sure to call init_process_group.`, and of
-    `destroy_process_group`: `AssertionError: Process group cannot be None`.
+    `destroy_process_group`: `AssertionError: Process group cannot be None`. huggingface/transformers#37434; two processes with
+    Accelerate 1.15, and its sources of 0.33 and 0.34.
     """
 
     code = "DDP306"
@@ -107,14 +117,24 @@ class CollectiveWithoutGroup(DdpCodemod):
     must_show = "The script runs to its end on one process without a launcher, and on two with it."
     printed = ("Default process group has not been initialized", "Process group cannot be None")
     TRIGGERS = (
-        (b"barrier(", b"reduce(", b"broadcast(", b"all_gather", b"destroy_process_group(", b".get_rank(", b".get_world_size("),
-        (b"torch.distributed", b"torch import distributed"),
+        (
+            b"barrier(",
+            b"reduce(",
+            b"broadcast(",
+            b"all_gather",
+            b"destroy_process_group(",
+            b".get_rank(",
+            b".get_world_size(",
+            ENDS,
+        ),
+        (b"torch.distributed", b"torch import distributed", ENDS),
     )
     SITES = (_ASKING, _WAITING)
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return _ASKING.search(project.read(path) or b"") or bool(conditional_starters(project))
+        data = project.read(path) or b""
+        return ENDS in data or _ASKING.search(data) or bool(conditional_starters(project))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
@@ -137,8 +157,7 @@ class CollectiveWithoutGroup(DdpCodemod):
             yield self.finding(
                 module,
                 found.call,
-                f"with one process there may be no process group here ({found.why}), and {end} ends the program: "
-                + _error(end),
+                f"with one process there may be no process group here ({found.why}), and {end} ends the program: " + _error(end),
                 level=_level(found, end) if alone and name else Applicability.DISPLAY,
                 edits=[WrapInGuard(module.path, span, f"{name}.is_initialized()", span)] if alone and name else [],
                 evidence=[Evidence("static", found.why, found.path or module.path, found.line)],
@@ -148,6 +167,26 @@ class CollectiveWithoutGroup(DdpCodemod):
         for lost in lost_groups(project, module) if module.holds(b"destroy_process_group") else ():
             if lost.destroys.lineno not in told:
                 yield self._lost(module, lost)
+
+        for ended in ended_trainings(project, module) if module.holds(ENDS) else ():
+            yield self._ended(module, ended)
+
+    def _ended(self, module: SourceModule, found: EndedTraining) -> Finding:
+        """A group that Accelerate destroys before the last collective."""
+        needs = module.text_of(found.needs.func)
+        since = f"{found.known} is pinned" if found.known else "from Accelerate 0.34 on"
+        when = f"where {found.under} holds, " if found.under else ""
+        evidence = [Evidence("static", f"`{needs}` needs the group", module.path, found.needs.lineno)]
+        if found.known:
+            evidence.append(Evidence("version", since, found.path, found.line))
+        return self.finding(
+            module,
+            found.ends,
+            f"{when}this destroys the process group ({since}): with several processes `{needs}` in line {found.needs.lineno} "
+            f"then ends the program with `{_error('')}`",
+            evidence=evidence,
+            reason="call it when all is done: below the last statement that waits, gathers or saves",
+        )
 
     def _lost(self, module: SourceModule, lost: LostGroup) -> Finding:
         """The destruction of a group that is none: put under `is_initialized()` where it stands, for all who come there."""

@@ -603,3 +603,84 @@ def test_the_size_behind_a_helper_that_may_start_no_group() -> None:
 )  # fmt: skip
 def test_the_size_behind_a_helper_where_there_is_a_group(source: str, setting: str) -> None:
     check_nothing(RULE, source, files={"setting.py": setting})
+
+
+# Behind Accelerate's end of the training
+
+ACCELERATE = "from accelerate import Accelerator\n\n"
+ENDED = f"{ACCELERATE}def main(args):\n    accelerator = Accelerator()\n    train(accelerator)\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    accelerator.end_training()\n    accelerator.wait_for_everyone()\n",
+        "    if args.tracks:\n        accelerator.end_training()\n"
+        "    if args.out is not None:\n        accelerator.wait_for_everyone()\n",
+        "    if accelerator.num_processes < 2 and args.idle:\n        return\n"
+        "    accelerator.end_training()\n    accelerator.wait_for_everyone()\n",
+        "    accelerator.end_training()\n    with accelerator.main_process_first():\n        write()\n",
+        "    accelerator.end_training()\n    score = accelerator.gather(evaluate()).mean()\n",
+        "    for epoch in range(3):\n        if done(epoch):\n            accelerator.end_training()\n"
+        "    accelerator.wait_for_everyone()\n",
+    ],
+)
+def test_what_waits_behind_the_end_of_the_training(body: str) -> None:
+    source = ENDED + body
+    found = check_told(RULE, source, reason="when all is done")
+    assert "from Accelerate 0.34 on" in found.message
+    assert ("where `args.tracks` holds" in found.message) is ("args.tracks" in body)
+
+
+def test_an_accelerator_in_a_field_and_torchs_own_barrier() -> None:
+    held = (
+        f"import torch.distributed as dist\n{ACCELERATE}class Fit:\n    def __init__(self):\n        self.acc = Accelerator()\n\n"
+        "    def run(self):\n        self.acc.end_training()\n        dist.barrier()\n"
+    )
+    check_told(RULE, held, reason="when all is done")
+
+
+def test_an_accelerator_that_is_handed_over() -> None:
+    source = "def fit(accelerator, model):\n    accelerator.end_training()\n    accelerator.wait_for_everyone()\n"
+    used = f"{ACCELERATE}from job.fit import fit\n\nfit(Accelerator(), build())\n"
+    check_told(RULE, source, reason="when all is done", files={"job/run.py": used}, path="job/fit.py")
+
+
+def test_a_version_that_is_pinned() -> None:
+    source = f"{ENDED}    accelerator.end_training()\n    accelerator.wait_for_everyone()\n"
+    check_nothing(RULE, source, files={"requirements.txt": "accelerate==0.33.0\n"})
+    found = check_told(RULE, source, reason="when all is done", files={"requirements.txt": "accelerate==1.2.1\n"})
+    assert "accelerate ==1.2.1 is pinned" in found.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    accelerator.wait_for_everyone()\n    accelerator.end_training()\n",
+        "    accelerator.end_training()\n    accelerator.print('done')\n"
+        "    accelerator.unwrap_model(net).save_pretrained('out')\n",
+        "    if args.early:\n        accelerator.end_training()\n        return\n    accelerator.wait_for_everyone()\n",
+        "    if args.early:\n        accelerator.end_training()\n    else:\n        accelerator.wait_for_everyone()\n",
+        "    if args.early:\n        accelerator.end_training()\n"
+        "    if not args.early:\n        accelerator.wait_for_everyone()\n",
+        "    accelerator.end_training()\n    accelerator = Accelerator()\n    accelerator.wait_for_everyone()\n",
+        "    accelerator.end_training()\n    other.gather(rows)\n",
+        "    accelerator.end_training()\n    try:\n        accelerator.wait_for_everyone()\n"
+        "    except ValueError:\n        pass\n",
+        "    accelerator.end_training()\n    if torch.distributed.is_initialized():\n        accelerator.wait_for_everyone()\n",
+        "    accelerator.end_training()\n    def later():\n        accelerator.wait_for_everyone()\n",
+    ],
+)
+def test_nothing_that_waits_comes_behind_the_end_of_the_training(body: str) -> None:
+    check_nothing(RULE, ENDED + body)
+
+
+def test_the_group_stays_below_a_notebooks_launcher() -> None:
+    source = f"{ENDED}    accelerator.end_training()\n    accelerator.wait_for_everyone()\n"
+    started = "from accelerate import notebook_launcher\nfrom run import main\n\nnotebook_launcher(main)\n"
+    check_nothing(RULE, source, files={"start.py": started})
+
+
+def test_an_end_of_another_kind_of_object() -> None:
+    source = "import torch.distributed as dist\n\ndef main(run):\n    run.end_training()\n    dist.barrier()\n"
+    check_nothing(RULE, source)
