@@ -39,7 +39,7 @@ _NOT_HELD: dict[str, tuple[str, str]] = {
     ),
     "other_aliases": (
         "`Name(` is looked for in the bytes of the whole project (`is_worth_parsing`), or the name itself in a test of the text",
-        "DDP109 DDP205 DDP213 DDP403 DDP306 DDP405 DDP406 DDP409 DDP410 DDP411 DDP414 DDP605 DDP606",
+        "DDP109 DDP205 DDP213 DDP403 DDP306 DDP405 DDP406 DDP409 DDP410 DDP411 DDP414 DDP606",
     ),
     "in_try_finally": (
         "what a `try` holds may be left by an exception, which these count as another way",

@@ -6,6 +6,7 @@ No test for rank 0 can stand over such a write: the others come to the import be
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from posixpath import dirname
 
@@ -29,7 +30,7 @@ def read_at_import(project: Project, module: SourceModule, at: ast.AST, path: as
 
 
 def _reads(project: Project, module: SourceModule, path: str) -> Iterator[tuple[str, int]]:
-    holding = {p for p in project.files_containing(path.encode()) if p != module.path and not is_test_file(p)}
+    holding = {p for p in project.files_containing(os.fsencode(path)) if p != module.path and not is_test_file(p)}
     for other in sorted(holding & _imported(project, module)) if holding else ():
         home = project.module(other)
         for call in home.nodes(ast.Call) if home is not None else ():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
@@ -28,7 +29,7 @@ def fetched_at(project: Project, module: SourceModule, function: FunctionNode) -
     """The places that may fetch a function of the top of a file by a text that is put together."""
     if not isinstance(module.parent(function), ast.Module):
         return
-    holders = set(project.files_containing(stem_of(module.path).encode()))
+    holders = set(project.files_containing(os.fsencode(stem_of(module.path))))
     for path in sorted(holders & set(project.files_containing(b"getattr("))):
         other = project.module(path) if path.endswith(PYTHON_KINDS) and not is_test_file(path) else None
         for call in other.calls_named("getattr") if other is not None else ():
