@@ -1,4 +1,4 @@
-"""DDP101: what a metric's own `compute` gave at the end of an epoch is that of all ranks, however it is put together behind it."""
+"""DDP101: what a metric's own `compute` gave at the end of an epoch is that of all ranks."""
 
 from __future__ import annotations
 

@@ -13,7 +13,10 @@ from ddpfix.testing import findings_of
 
 TOP = "import argparse\nimport pytorch_lightning as pl\nfrom module import Net\n\n\ndef main():\n"
 MAIN = "\n\nif __name__ == '__main__':\n    main()\n"
-OPTIONS = "    parser = argparse.ArgumentParser()\n    parser = pl.Trainer.add_argparse_args(parser)\n{more}    args = parser.parse_args()\n"
+OPTIONS = (
+    "    parser = argparse.ArgumentParser()\n    parser = pl.Trainer.add_argparse_args(parser)\n{more}"
+    "    args = parser.parse_args()\n"
+)
 PARSED = f"{TOP}{OPTIONS}    trainer = pl.Trainer.from_argparse_args(args)\n    trainer.fit(Net())\n{MAIN}"
 HOOK = (
     "import pytorch_lightning as pl\n\n\nclass Net(pl.LightningModule):\n"

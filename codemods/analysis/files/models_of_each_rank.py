@@ -22,7 +22,7 @@ _KEEPS_EQUAL = lazy(
 
 
 def trains_own_models(project: Project, program: str) -> bool:
-    """True for the file of a program that joins its group and trains by itself, where no file that it reaches keeps models equal."""
+    """True for the file of a program that joins its group and trains by itself, where no file of it keeps models equal."""
     return project.keep(("models of each rank", program), lambda: _trains_own(project, program))
 
 

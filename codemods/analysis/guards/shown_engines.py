@@ -15,7 +15,8 @@ _KINDS = (".py", ".yaml", ".yml", ".json", ".md", ".rst", ".ipynb", *SHELL_KINDS
 _WORDS = (b"eepspeed", b"eepSpeed", b"EEPSPEED", b"fsdp", b"FSDP", b"FullySharded", b"MEGATRON", b"egatronLM", b"megatron_lm")
 _LONGEST = 400_000  # beyond it, a list of something
 _SHOWS = lazy(
-    rb"distributed_type[\"']?[ \t]*:[ \t]*[\"']?(?:DEEPSPEED|FSDP|MEGATRON_LM)\b|DistributedType\.(?:DEEPSPEED|FSDP|MEGATRON_LM)\b|"
+    rb"distributed_type[\"']?[ \t]*:[ \t]*[\"']?(?:DEEPSPEED|FSDP|MEGATRON_LM)\b|"
+    rb"DistributedType\.(?:DEEPSPEED|FSDP|MEGATRON_LM)\b|"
     rb"\b(?:DeepSpeed|FullyShardedDataParallel|MegatronLM)Plugin\(|\b(?:deepspeed|fsdp|megatron_lm)_plugins?\b|"
     rb"--(?:use_)?(?:deepspeed|fsdp)\b|--(?:deepspeed|fsdp)_\w+|\b(?:deepspeed|fsdp)_config(?:_file)?\b|"
     rb"ACCELERATE_USE_(?:DEEPSPEED|FSDP)\b|\b(?:import|from) deepspeed\b"

@@ -25,7 +25,7 @@ def _is_dp(value: ast.expr) -> bool:
 
 
 def _is_left_at_it(project: Project, module: SourceModule, option: str) -> bool:
-    """True where the option is `dp` by default, and the commands that start the script, of which there are some, give no other."""
+    """True where the option is `dp` by default, and the commands that start the script (there are some) give no other."""
     made = [c for c in module.calls_named("add_argument") if c.args and _option(c.args[0]) == option]
     defaults = [next((k.value for k in c.keywords if k.arg == "default"), None) for c in made]
     if not defaults or not all(d is not None and _is_dp(d) for d in defaults):

@@ -1,4 +1,4 @@
-"""Pieces of equal length that a loop cuts a whole into, `rows[i : i + n]`: no share of a rank, as long as all begin at the first."""
+"""Pieces of equal length that a loop cuts a whole into, `rows[i : i + n]`: no shares of ranks, where all begin at the first."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def _is_told_here(module: SourceModule, shown: ast.AST, chain: tuple[Link, ...])
 
 
 def _is_exchanged(project: Project, chain: tuple[Link, ...]) -> bool:
-    """True for `rows = merged(rows, len(data))` between two places of the way that `rows` goes, where `merged` reads all files."""
+    """True for `rows = merged(rows, n)` between two places of the way that `rows` goes, where `merged` reads all files."""
     for path in sorted({link.path for link in chain}):
         module = project.module(path)
         if module is not None and any(_exchanges(project, module, made, chain) for made in module.nodes(ast.Assign)):
