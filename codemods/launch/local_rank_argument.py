@@ -19,6 +19,7 @@ from codemods.analysis.job_files.local_rank_option import (
 from codemods.analysis.job_files.old_launcher import STARTS_IN, started_with_launcher
 from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.loading.same_program import same_program
+from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.option_devices import device_by_option
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
@@ -35,6 +36,10 @@ _REFUSED = (
 _STARTED = (
     "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: argparse "
     'refuses it, and every process ends with "unrecognized arguments"'
+)
+_LEFT_OVER = (
+    "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: "
+    "`parse_known_args` ({}:{}) leaves it among the rest, and every process keeps the default of this option"
 )
 _UNKNOWN = (
     "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: absl knows "
@@ -144,8 +149,10 @@ class LocalRankArgument(DdpCodemod):
             return
         older = said_torch(project, module).names_below(_PASSES_DASHES)
         edits = _both_spellings(module, calls[0])
+        known = _passed_over_by(project, module)
+        text = _STARTED if known is None else _LEFT_OVER
         yield self.finding(
-            module, calls[0], _STARTED.format(start.path, start.line),
+            module, calls[0], text.format(start.path, start.line, *(known or ())),
             level=_level(older) if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[Evidence("static", f"starts {start.script} with torch.distributed.launch", start.path, start.line)],
@@ -201,6 +208,16 @@ def _assumed(older: str) -> str:
 def _passes_over(module: SourceModule) -> bool:
     """True where no parser of the file refuses what it does not know."""
     return bool(module.calls_named("parse_known_args")) and not module.calls_named("parse_args")
+
+
+def _passed_over_by(project: Project, module: SourceModule) -> tuple[str, int] | None:
+    """Where the files that import this parser have it leave what it does not know, and none of them parses otherwise."""
+    if module.calls_named("parse_known_args", "parse_args"):
+        return None
+    users = [project.module(p) for p in sorted(project.files_importing(stem_of(module.path))) if not is_test_file(p)]
+    calls = [(m.path, c) for m in users if m is not None for c in m.calls_named("parse_known_args", "parse_args")]
+    known = [(path, c.lineno) for path, c in calls if last(dotted(c.func)) == "parse_known_args"]
+    return known[0] if known and len(known) == len(calls) else None
 
 
 def _both_spellings(module: SourceModule, call: ast.Call) -> list[Edit]:
