@@ -19,7 +19,6 @@ from codemods.analysis.job_files.local_rank_option import (
 from codemods.analysis.job_files.old_launcher import STARTS_IN, started_with_launcher
 from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.loading.same_program import same_program
-from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.option_devices import device_by_option
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
@@ -215,9 +214,10 @@ def _passed_over_by(project: Project, module: SourceModule) -> tuple[str, int] |
     if module.calls_named("parse_known_args", "parse_args"):
         return None
     users = [project.module(p) for p in sorted(project.files_importing(stem_of(module.path))) if not is_test_file(p)]
-    calls = [(m.path, c) for m in users if m is not None for c in m.calls_named("parse_known_args", "parse_args")]
-    known = [(path, c.lineno) for path, c in calls if last(dotted(c.func)) == "parse_known_args"]
-    return known[0] if known and len(known) == len(calls) else None
+    if any(m is not None and m.calls_named("parse_args") for m in users):
+        return None
+    known = ((m.path, c.lineno) for m in users if m is not None for c in m.calls_named("parse_known_args"))
+    return next(known, None)
 
 
 def _both_spellings(module: SourceModule, call: ast.Call) -> list[Edit]:
