@@ -200,3 +200,19 @@ def test_starts_that_end_the_others_or_are_not_shown(files: dict[str, str]) -> N
 )
 def test_exits_that_say_nothing_of_one_rank(lines: str) -> None:
     check_nothing(RULE, with_exit(lines), files={"train.sh": JOB}, path="fit.py")
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "told"),
+    [
+        ("{name} = meters.totals()", "loss_reduced", False),
+        ("{name} = {{k: v.item() / ranks.count() for k, v in meters.totals().items()}}", "loss_dict_reduced", False),
+        ("{name} = meters.totals()", "reduced_loss", False),
+        ("{name} = meters.totals()", "total_loss", True),
+        ("{name} = meters.totals()", "loss_irreducible", True),
+    ],
+)
+def test_a_name_that_says_that_the_loss_was_reduced(made: str, name: str, told: bool) -> None:
+    lines = f"{made.format(name=name)}\nif math.isnan({name}):\n    sys.exit(1)"
+    source = with_exit(lines).replace("import torch\n", "import torch\nfrom package import meters, ranks\n", 1)
+    assert bool(findings_of(RULE, source, {"train.sh": JOB}, path="fit.py")) is told

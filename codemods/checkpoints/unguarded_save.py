@@ -95,6 +95,8 @@ class UnguardedSave(DdpCodemod):
     - `_save` of a transformers Trainer, which its own `save_model` guards, and what only that calls, in other files too.
     - The state of a model that may be sharded (FSDP, DeepSpeed), reported: to ask for it is a collective, and only the write may
       be left to rank 0. So is a statement that holds any other collective.
+    - The state of a model in a program that joins a group and trains by itself, where no wrapper and no reduced gradients keep
+      the models of the ranks equal, reported: each rank stores its own.
     - What only this rank has seen, its predictions or its share, reported: gather it first. So is what is read from a file to
       which each rank has just added its part, with no barrier in between.
     - A way over a method that nobody calls, or over a task that ends above the start of the process group: silent.

@@ -36,6 +36,10 @@ _STARTED = (
     "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: argparse "
     'refuses it, and every process ends with "unrecognized arguments"'
 )
+_LEFT_OVER = (
+    "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: "
+    "`parse_known_args` ({}:{}) leaves it among the rest, and every process keeps the default of this option"
+)
 _UNKNOWN = (
     "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: absl knows "
     "`--local_rank` alone, and every process ends with \"Unknown command line flag 'local-rank'\""
@@ -144,8 +148,10 @@ class LocalRankArgument(DdpCodemod):
             return
         older = said_torch(project, module).names_below(_PASSES_DASHES)
         edits = _both_spellings(module, calls[0])
+        known = _passed_over_by(project, module)
+        text = _STARTED if known is None else _LEFT_OVER
         yield self.finding(
-            module, calls[0], _STARTED.format(start.path, start.line),
+            module, calls[0], text.format(start.path, start.line, *(known or ())),
             level=_level(older) if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[Evidence("static", f"starts {start.script} with torch.distributed.launch", start.path, start.line)],
@@ -201,6 +207,17 @@ def _assumed(older: str) -> str:
 def _passes_over(module: SourceModule) -> bool:
     """True where no parser of the file refuses what it does not know."""
     return bool(module.calls_named("parse_known_args")) and not module.calls_named("parse_args")
+
+
+def _passed_over_by(project: Project, module: SourceModule) -> tuple[str, int] | None:
+    """Where the files that import this parser have it leave what it does not know, and none of them parses otherwise."""
+    if module.calls_named("parse_known_args", "parse_args"):
+        return None
+    users = [project.module(p) for p in sorted(project.files_importing(stem_of(module.path))) if not is_test_file(p)]
+    if any(m is not None and m.calls_named("parse_args") for m in users):
+        return None
+    known = ((m.path, c.lineno) for m in users if m is not None for c in m.calls_named("parse_known_args"))
+    return next(known, None)
 
 
 def _both_spellings(module: SourceModule, call: ast.Call) -> list[Edit]:

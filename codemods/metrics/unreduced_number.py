@@ -102,7 +102,8 @@ class UnreducedNumber(DdpCodemod):
       reduced number of its kind is shown by the same function in the same way: that is what most programs want, and nothing
       rests on it. Nothing of what Lightning logs at each step.
     - Says nothing where no program of several processes comes to the place.
-    - Says nothing of a part that was gathered where those of the others are put into it afterwards.
+    - Says nothing of a part that was gathered where those of the others are put into it afterwards, nor behind a function that
+      reads what each rank has written to a file, and gives back the whole.
     - Says nothing of an entry of a dict of losses beside a reduced copy of it, where it goes backward or was added later.
     - Reports one number a loop: what decides before a result.
     - Says nothing of a loss that only its name says to be the rank's own.
@@ -138,7 +139,7 @@ class UnreducedNumber(DdpCodemod):
                 continue
             if is_run_by_nobody(project, module, number.at, by_one=True):
                 continue
-            if is_put_together(module, number.at, number.value.chain) and left(module, number.at, _TOGETHER):
+            if is_put_together(project, module, number.at, number.value.chain) and left(module, number.at, _TOGETHER):
                 continue
             yield self._number(module, number)
         for entry in own_entries(project, module) if module.holds(b"reduce") else ():

@@ -118,6 +118,9 @@ class UnsyncedMetric(DdpCodemod):
       modules in a project that trains by a loop of its own and fits nothing; evaluations of which each rank has the whole
       set: nothing is said
     - the batch value that a metric returned: DDP104 logs the object instead
+    - at the end of an epoch what is put together of the results of metrics (`getattr(self, name).compute()`), or of what was
+      gathered above, also through a dictionary: nothing is said; nor in programs whose Trainer, command or settings ask for `dp`,
+      which is one process
     - a value worked out from what the steps gathered, unless it is logged as a mean (unsafe then: counts may differ) or as the
       largest or smallest, which `reduce_fx` puts together
     - a dictionary whose keys a helper makes of the batch

@@ -107,7 +107,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Reports `accelerator.save_state` where Accelerate may be older than 0.23 and the project has it name its checkpoints: a call
       on every rank removes checkpoints twice, or raises.
     - Says nothing of `accelerator.save_state` on rank 0 alone where only the random state of the others is lost: Accelerate is
-      older than 0.23, or all processes of DeepSpeed and FSDP have a call of their own.
+      older than 0.23, no configuration, plug-in, option or command of the project names DeepSpeed or FSDP, or all their
+      processes have a call of their own.
     - Reports `trainer.fit`, `test`, `evaluate` and the like: whether all ranks should run them is a decision.
     - Reports a collective in the middle of the guarded block, and one that needs a name or an attribute made inside.
     - Reports a read of a Trainer property in a function that is no hook, and whatever stands in `prepare_data`.

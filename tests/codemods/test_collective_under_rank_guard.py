@@ -200,23 +200,53 @@ def test_operands_that_are_the_same_on_every_rank_stay_outside(test: str, outer:
     )
 
 
+ON_FSDP = {"configs/accelerate.yaml": "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n"}
+
+
 def test_save_state_is_meant_for_all_processes() -> None:
     source = (
         "import accelerate\ndef f(accelerator, p):\n    if accelerator.is_main_process:\n"
         "        accelerator.save_state(p)\n"
     )
     after = "import accelerate\ndef f(accelerator, p):\n    accelerator.save_state(p)\n"
-    fixed = check_transformed(RULE, source, after, unsafe=True)
+    fixed = check_transformed(RULE, source, after, unsafe=True, files=ON_FSDP)
     assert "random state" in fixed[0].message and "automatic_checkpoint_naming" in fixed[0].reason
 
 
 def test_what_save_state_of_one_process_leaves_out() -> None:
     source = "import accelerate\ndef f(accelerator, p):\n    if accelerator.is_main_process:\n        accelerator.save_state(p)\n"
     resumes = {"resume.py": "def g(accelerator, p):\n    accelerator.load_state(p)\n"}
-    (resumed,) = findings_of(RULE, source, resumes)
-    (alone,) = findings_of(RULE, source)
+    (resumed,) = findings_of(RULE, source, {**resumes, **ON_FSDP})
+    (alone,) = findings_of(RULE, source, ON_FSDP)
     assert "after a resume the other ranks go on with other random numbers" in resumed.message
     assert "the checkpoint lacks the others'" in alone.message
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"ds.yaml": "distributed_type: 'DEEPSPEED'\n"}, True),
+        ({"default_config.json": '{"distributed_type": "FSDP"}\n'}, True),
+        ({"run.sh": "accelerate launch --use_deepspeed train.py\n"}, True),
+        ({"README.md": "    accelerate launch --deepspeed_config_file ds.json train.py\n"}, True),
+        ({"main.py": "from accelerate import Accelerator, DeepSpeedPlugin\nplugin = DeepSpeedPlugin(zero_stage=2)\n"}, True),
+        ({"main.py": "import accelerate\na = accelerate.Accelerator(fsdp_plugin=read())\n"}, True),
+        ({"options.py": "parser.add_argument('--deepspeed', action='store_true')\n"}, True),
+        ({}, False),
+        ({"ddp.yaml": "distributed_type: MULTI_GPU\ndeepspeed: \n"}, False),
+        ({"README.md": "We tried DeepSpeed and FSDP, and they were slower.\n"}, False),
+        ({"names.json": '["xFSDP_config1", "distributed"]\n'}, False),
+        ({"requirements.txt": "accelerate\ndeepspeed\n"}, False),
+        ({"tests/test_plugin.py": "from accelerate import DeepSpeedPlugin\nDeepSpeedPlugin()\n"}, False),
+    ],
+)
+def test_save_state_of_one_process_where_no_engine_shards(files: dict[str, str], told: bool) -> None:
+    """With plain DDP the random states of the others are all that is missing."""
+    source = "import accelerate\ndef f(accelerator, p):\n    if accelerator.is_main_process:\n        accelerator.save_state(p)\n"
+    assert bool(findings_of(RULE, source, files)) is told
+    field = source.replace("def f(accelerator, p):\n    if accelerator", "def f(run, p):\n    if run.accelerator")
+    field = field.replace("        accelerator.", "        run.accelerator.")
+    assert bool(findings_of(RULE, field, files)) is told
 
 
 @pytest.mark.parametrize("first", ["DistributedType.DEEPSPEED", "DistributedType.FSDP"])
@@ -245,7 +275,8 @@ def test_save_state_of_rank_0_beside_that_of_the_engine() -> None:
     check_nothing(RULE, ENGINE)
     check_nothing(RULE, ENGINE.replace("    elif", "    if accelerator.distributed_type != DistributedType.DEEPSPEED and"))
     other = ENGINE.replace("== DistributedType.DEEPSPEED", "== DistributedType.MULTI_GPU")
-    check_told(RULE, other, reason="elif")
+    check_told(RULE, other, reason="elif", files=ON_FSDP)
+    check_nothing(RULE, other)  # nothing shows another engine than DDP
     assert findings_of(RULE, ENGINE.replace("        accelerator.save_state(p)\n    elif", "        prepare(p)\n    elif"))
 
 
@@ -253,12 +284,12 @@ def test_save_state_that_every_process_cannot_call() -> None:
     naming = "config = accelerate.utils.ProjectConfiguration(automatic_checkpoint_naming={})\n"
     source = "import accelerate\n{}def f(accelerator):\n    if accelerator.is_main_process:\n        accelerator.save_state()\n"
     old, new = {"requirements.txt": "accelerate==0.17\n"}, {"requirements.txt": "accelerate>=0.23\n"}
-    told = check_told(RULE, source.format(naming.format("True")), reason="require accelerate>=0.23")
+    told = check_told(RULE, source.format(naming.format("True")), reason="require accelerate>=0.23", files=ON_FSDP)
     assert "hang" not in told.message and "random state" in told.message
     for text in ("", naming.format("True")):
         check_nothing(RULE, source.format(text), files=old)  # the random state of the others is all that is lost
     after = "import accelerate\n{}def f(accelerator):\n    accelerator.save_state()\n"
-    for setting, files in (("True", new), ("False", None)):
+    for setting, files in (("True", {**new, **ON_FSDP}), ("False", ON_FSDP)):
         named = naming.format(setting)
         check_transformed(RULE, source.format(named), after.format(named), unsafe=True, files=files)
 
@@ -669,7 +700,7 @@ def test_calls_that_save_state_are_told_once_a_function() -> None:
             save(accelerator)
     """
     tools = "def save(accelerator):\n    accelerator.save_state('a')\n    upload()\n"
-    found = findings_of(RULE, source, {"tools.py": tools})
+    found = findings_of(RULE, source, {"tools.py": tools, **ON_FSDP})
     assert len(found) == 1 and "so do lines 9" in found[0].message
 
 

@@ -157,6 +157,30 @@ def test_a_script_that_passes_over_what_it_does_not_know() -> None:
     check_nothing(RULE, PARSER.replace("parse_args", "parse_known_args"), files={"run.sh": LAUNCH})
 
 
+PARSER_APART = f"import argparse\n\n\ndef options():\n    parser = argparse.ArgumentParser()\n    {OPTION}\n    return parser\n"
+PARSES_APART = (
+    "from module import options\n\nif __name__ == '__main__':\n    parser = options()\n"
+    "    args, rest = parser.parse_known_args()\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("user", "left"),
+    [
+        (PARSES_APART, True),
+        (PARSES_APART.replace("parser = options()\n    args, rest = parser", "args, rest = options()"), True),
+        (PARSES_APART.replace("args, rest = parser.parse_known_args()", "args = parser.parse_args()"), False),
+        (f"{PARSES_APART}    print(parser.parse_args())\n", False),
+    ],
+)
+def test_a_parser_of_another_file_that_passes_over_what_it_does_not_know(user: str, left: bool) -> None:
+    after = PARSER_APART.replace("'--local_rank'", "'--local_rank', '--local-rank'")
+    files = {"main.py": user, "run.sh": LAUNCH.replace("module.py", "main.py")}
+    (found,) = check_transformed(RULE, PARSER_APART, after, files=files)
+    assert ("leaves it among the rest" in found.message) is left
+    assert ("argparse refuses it" in found.message) is not left
+
+
 def test_an_option_with_a_comment_that_the_launcher_fills() -> None:
     source = PARSER.replace("type=int,", "type=int,  # of the launcher\n   ")
     check_told(RULE, source, reason="both spellings", files={"run.sh": LAUNCH})

@@ -889,6 +889,65 @@ def test_files_that_the_number_is_not_told_of(merge: str) -> None:
     check_told(RULE, METER.format(merge=merge), reason=WHY)
 
 
+ROWS = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+from exchange import merged
+
+
+def evaluate(model, data, spread, folder):
+    loader = DataLoader(data, sampler=DistributedSampler(data, shuffle=False))
+    rows = []
+    for batch in loader:
+        rows += [model(batch).mean().item()]
+    {between}
+    if dist.get_rank() != 0:
+        return {{}}
+    return {{'score': sum(rows) / len(rows)}}
+
+
+def train(model, data, spread):
+    found = evaluate(model, data, spread, 'parts')
+    if dist.get_rank() == 0:
+        print('score', found['score'])
+"""
+EXCHANGE = """import os
+import pickle
+import torch.distributed as dist
+
+
+def merged(rows, size, folder):
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    pickle.dump(rows, open(os.path.join(folder, f'{rank}.pkl'), 'wb'))
+    dist.barrier()
+    if rank != 0:
+        return None
+    parts = []
+    for other in range(world_size):
+        parts.append(pickle.load(open(os.path.join(folder, f'{other}.pkl'), 'rb')))
+    return [row for part in parts for row in part][:size]
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "exchange", "told"),
+    [
+        ("rows = merged(rows, len(data), folder)", EXCHANGE, False),
+        ("if spread:\n        rows = merged(rows, len(data), folder=folder)", EXCHANGE, False),
+        ("rows = merged(size=len(data), rows=rows, folder=folder)", EXCHANGE, False),
+        ("pass", EXCHANGE, True),
+        ("other = merged(rows, len(data), folder)", EXCHANGE, True),  # the whole is not what is shown
+        ("if spread:\n        rows = merged(rows, len(data), folder)", EXCHANGE.replace("range(world_size)", "range(3)"), True),
+        ("if spread:\n        rows = merged(rows, len(data), folder)", EXCHANGE.replace("pickle.load(", "str("), True),
+        ("if spread:\n        rows = merged(rows, len(data), folder)", EXCHANGE.replace("    dist.barrier()\n", ""), True),
+    ],
+)
+def test_a_function_that_exchanges_the_part_for_the_whole(between: str, exchange: str, told: bool) -> None:
+    assert bool(findings_of(RULE, ROWS.format(between=between), {"exchange.py": exchange})) is told
+
+
 FLAGGED = """\
 import torch
 import torch.distributed as dist

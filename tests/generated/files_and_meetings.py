@@ -48,11 +48,11 @@ FAULTS = (
         wrong=(
             way(epoch_end="if $first:\n    $accelerator.wait_for_everyone()  #!"),
             way(epoch_end="if $first:\n    print($accelerator.gather(loss).mean())  #!"),
-            way(epoch_end="if $first:\n    $accelerator.save_state('last')  #!"),
         ),
         right=(
             way(epoch_end="$accelerator.wait_for_everyone()\nif $first:\n    print(epoch)"),
             way(epoch_end="every = $accelerator.gather(loss)\nif $first:\n    print(every.mean())"),
+            way(epoch_end="if $first:\n    $accelerator.save_state('last')"),  # nothing shows another engine than DDP
         ),
     ),
     fault(

@@ -10,6 +10,7 @@ from codemods.analysis.files.every_rank import Way
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.left_unsharded import is_an_average, without_kinds_left_out
+from codemods.analysis.files.models_of_each_rank import trains_own_models
 from codemods.analysis.files.named_by_items import OWN_ITEMS, is_named_by_an_item
 from codemods.analysis.files.own_parts import is_own_part
 from codemods.analysis.files.paths_given_out import given_out, returned_to
@@ -49,6 +50,10 @@ _NO_MODEL = lazy(r"tokenizer|processor|config|feature_extractor|vocab", re.IGNOR
 _OWN_STATE = lazy(r"loader|sampler|stream|dataset|rng|generator", re.IGNORECASE)  # what each rank has a state of its own in
 _CONFIGURED = lazy(rb"Accelerator\b|\bTrainer\b|TrainingArguments|Fabric\b")
 _ASKS_ALL = frozenset({"get_state_dict", "get_model_state_dict", "consolidate_state_dict", "full_tensor", "zero_to_fp32"})
+_OWN_MODELS = (
+    "no wrapper and no reduced gradients keep the models of the ranks equal: each stores its own; put the rank into the name, or "
+    "put the weights together first and write them on rank 0"
+)
 _SAFE, _UNSAFE, _DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
 
 
@@ -156,6 +161,8 @@ def judged(
     values = [v for s in saves for v in _values(project, module, s)]
     if any(is_own_part(project, module, s) for s in saves):
         return Judgement(told="gather the parts on every rank and write on rank 0, or put the rank into the name", parts=True)
+    if trains_own_models(project, way.frames[-1][0].path) and any(_is_state(module, s) for s in saves):
+        return Judgement(told=_OWN_MODELS)
     if any(v.differs and v.cause is Cause.DATA for v in values) and not any(_is_state(module, s) for s in saves):
         return Judgement(told="what is stored is this rank's own: gather it on every rank, then write on rank 0")
     if any(v.cause is not Cause.SAME for v in values) and any(is_named_by_an_item(module, s.path) for s in saves):

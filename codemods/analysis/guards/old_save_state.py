@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.frameworks import accelerate_pin
+from codemods.analysis.guards.shown_engines import may_shard
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.files.source import FunctionNode, SourceModule
@@ -39,10 +40,11 @@ def harm_of_all(project: Project, module: SourceModule) -> str:
 def loses_little(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
     """True where `save_state` on rank 0 alone loses the random state of the others and nothing else.
 
-    The processes of an old version cannot all call it; or DeepSpeed and FSDP, which would hang, come to a call of their own.
+    The processes of an old version cannot all call it; or nothing shows DeepSpeed or FSDP, which would hang or leave shards out;
+    or their processes come to a call of their own.
     """
     pin = accelerate_pin(project, near=module.path)
-    if pin is not None and pin.surely_below(_SETTLED):
+    if (pin is not None and pin.surely_below(_SETTLED)) or not may_shard(project):
         return True
     tests = [n for n in module.nodes(ast.If) if module.function_of(n) is function and _asks_for_engine(n.test)]
     inside = (n for test in tests if not ranks_at(module, test, project=project).some for s in test.body for n in ast.walk(s))

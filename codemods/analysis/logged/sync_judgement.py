@@ -12,6 +12,7 @@ from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAI
 from codemods.analysis.logged.accumulated import puts_into
 from codemods.analysis.logged.cpu_entries import cpu_entry
 from codemods.analysis.logged.divergent_dicts import dictionary_divergence
+from codemods.analysis.logged.gathered_above import EPOCH_HOOKS, is_gathered_above
 from codemods.analysis.logged.held_values import seen_to_differ
 from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.log_calls import (
@@ -43,8 +44,6 @@ from codemods.api.findings import Applicability
 from codemods.files.left_alone import left
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
-_GATHERS = ("gather", "all_gather", "all_gather_object", "gather_object", "all_reduce")
-_EPOCH_HOOKS = TRAINING_EPOCH_HOOKS | frozenset(h for h in EVALUATION_HOOKS if "epoch" in h)
 NEEDS_NOTHING = (Kind.METRIC_OBJECT, Kind.REDUCED, Kind.EQUAL, Kind.GAUGE)
 
 
@@ -96,7 +95,7 @@ def _judged(log: LogCall) -> Verdict | None:
         return None
     if _is_drawn_in_steps(log, found) and _left(log, "it is a curve of the training's steps, and nothing decides by it"):
         return None
-    if all(v.kind in (Kind.CPU, Kind.UNKNOWN) for _, v in logged) and _is_gathered_above(log, found):
+    if all(v.kind in (Kind.CPU, Kind.UNKNOWN) for _, v in logged) and is_gathered_above(log, found):
         unseen = any(v.kind is Kind.UNKNOWN for _, v in logged)
         if not unseen or not seen_to_differ(log.project, log.module, log.call, logged_value(log.call)):
             _left(log, "it is worked out from what was gathered over the ranks above")
@@ -268,13 +267,6 @@ def _judge_class(log: LogCall, verdict: Verdict) -> None:
     verdict.note(f"{log.facts.lineage[0].name} is a {base}", site.module.path, site.node.lineno)
 
 
-def _is_gathered_above(log: LogCall, found: Entries) -> bool:
-    """True at the end of an epoch, in a function that has gathered something above: what is made of it is whole."""
-    calls = (c for name in _GATHERS for c in log.module.calls_named(name))
-    gathered = any(c.lineno < log.call.lineno and log.function.lineno <= c.lineno for c in calls)
-    return gathered and bool(found.hooks & _EPOCH_HOOKS)
-
-
 def _is_no_log_of_lightning(log: LogCall) -> bool:
     """True where the class has a method of that name that never hands on to Lightning's: another thing of the same name."""
     name = "log" if log.is_log else "log_dict"
@@ -324,7 +316,7 @@ def _judge_key(log: LogCall, found: Entries, verdict: Verdict) -> None:
 
 
 def _judge_values(log: LogCall, found: Entries, logged: list[tuple[str, Value]], verdict: Verdict) -> None:
-    at_end = bool(found.hooks & _EPOCH_HOOKS)
+    at_end = bool(found.hooks & EPOCH_HOOKS)
     for key, value in logged:
         named = f"{key}: " if key and len(logged) > 1 else ""
         if value.kind is Kind.METRIC_RESULT:

@@ -24,11 +24,23 @@ _COMMAND = lazy(
     rf"(?<!\S)(?:--(?:\w+\.)?{_NUMBER}[= ]|\+{{0,2}}(?:\w+\.)?{_NUMBER}=)[\"'\[]*(?:-1|[2-9]|\d\d|\d+[ ]*,[ ]*\d)|"
     r"(?<!\S)\+?(?:--)?(?:\w+[.@/])?(?:trainer|strategy)[= ][\"']?ddp"
 )
+_HOW_IT_RUNS = r"(?:strategy|accelerator|distributed_backend)"
+_IN_ONE_PROCESS = lazy(
+    rf"(?<!\S)(?:--(?:\w+\.)?{_HOW_IT_RUNS}[= ]|\+{{0,2}}(?:\w+[.@/])?{_HOW_IT_RUNS}=)[ \t]*[\"']?dp(?![\w-])"
+)
 
 
 def command_gives_several(given: str) -> bool:
-    """True for the rest of a command, `--devices 4 --epochs 3`, that says how many devices there are, and more than one."""
-    return _COMMAND.search(given) is not None
+    """True for the rest of a command, `--devices 4 --epochs 3`, that says how many devices there are, and more than one.
+
+    Each of them is a process: not with `--strategy dp`.
+    """
+    return _COMMAND.search(given) is not None and not command_keeps_to_one(given)
+
+
+def command_keeps_to_one(given: str) -> bool:
+    """True for the rest of a command that asks Lightning for DataParallel: one process drives all devices."""
+    return _IN_ONE_PROCESS.search(given) is not None
 
 
 def call_gives_several(project: Project, module: SourceModule, call: ast.Call) -> bool:

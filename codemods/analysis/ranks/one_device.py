@@ -13,6 +13,7 @@ from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.ended_for_several import ends_but_for_one
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.old_lightning import is_before_two
+from codemods.analysis.ranks.one_process_strategy import is_of_one_process
 from codemods.analysis.ranks.set_devices import is_written_as_one, speaks_of_several
 from codemods.analysis.ranks.trainer_options import options_of
 from codemods.files.source import FunctionNode, SourceModule
@@ -23,6 +24,7 @@ _DEVICES = lazy(
     rb"(?m)^[ ]*(?P<key>devices|gpus|num_nodes)[ ]*:[ ]*"
     rb"(?P<value>\[[ ]*\d+[ ]*(?:,[ ]*\d+[ ]*)*\]|[^\s#]+|(?:[ ]*\n[ ]*-[ ]*\d+)+)"
 )
+_IN_ONE_PROCESS = lazy(rb"(?m)^[ ]*(?:strategy|accelerator|distributed_backend)[ ]*:[ ]*[\"']?dp[\"']?[ \r]*(?:#.*)?$")
 _SPAWNED = lazy(rb"(?m)^[ ]*strategy[ ]*:[ ]*[\"']?ddp_spawn\b")
 _ON_CPU = lazy(rb"(?m)^[ ]*accelerator[ ]*:[ ]*[\"']?cpu\b")
 _ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]|[ ]*\n[ ]*-[ ]*\d+")
@@ -148,8 +150,9 @@ def _devices_of_settings(project: Project) -> list[bytes]:
     read = ((p, project.read(p) or b"") for p in project.files if p.endswith((".yaml", ".yml")))
     texts = [t for path, t in read if b"trainer" in t or _is_of_trainers(path) or _MADE_BY_SETTINGS.search(t)]
     texts = [t for t in texts if not _is_simulation(t)]
-    found = ((text, m) for text in texts for m in _DEVICES.finditer(text))
-    return [m["value"] for text, m in found if m["key"] != b"num_nodes" or _is_of_a_trainer(text, m)]
+    in_one = [b"1" for text in texts if _IN_ONE_PROCESS.search(text)]  # `dp`: one process, whatever its devices
+    found = ((text, m) for text in texts if not _IN_ONE_PROCESS.search(text) for m in _DEVICES.finditer(text))
+    return in_one + [m["value"] for text, m in found if m["key"] != b"num_nodes" or _is_of_a_trainer(text, m)]
 
 
 def _is_simulation(text: bytes) -> bool:
@@ -201,8 +204,8 @@ def _is_left_to_the_cpu(project: Project, module: SourceModule, call: ast.Call) 
 
 
 def _is_of_one(project: Project, module: SourceModule, given: Mapping[str, ast.expr]) -> bool:
-    if any(isinstance(v := given.get(name), ast.Constant) and v.value == "dp" for name in _HOW):
-        return True  # DataParallel: one process, whatever its devices
+    if any((how := given.get(name)) is not None and is_of_one_process(project, module, how) for name in _HOW):
+        return True  # whatever its devices
     devices, nodes = given.get("devices", given.get("gpus")), given.get("num_nodes")
     if not (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)):
         return False

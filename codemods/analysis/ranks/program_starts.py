@@ -14,7 +14,7 @@ from codemods.analysis.job_files.documented_starts import is_told_alone, other_s
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.bound_on_first_device import needs_the_first_device
-from codemods.analysis.ranks.given_devices import command_gives_several
+from codemods.analysis.ranks.given_devices import command_gives_several, command_keeps_to_one
 from codemods.analysis.ranks.one_device import settings_give_several
 from codemods.analysis.ranks.reached_scopes import MOST_SCOPES, LeftOut, inside, once_a_scope, parts_of, reached
 from codemods.analysis.ranks.set_devices import is_left_one_by_its_jobs
@@ -58,6 +58,8 @@ def _start_of(project: Project, program: SourceModule) -> Start:
     best, alone = _start_of_all(project, program, None)
     if best is Start.LIKELY and (settings_give_several(project) or any(command_gives_several(s.given) for s in own)):
         best = Start.SEVERAL
+    if best is Start.LIKELY and any(command_keeps_to_one(s.given) for s in own):
+        return Start.OPEN  # whoever gives it several devices has them all in one process
     if best in (Start.JOINS, Start.LIKELY, Start.SEVERAL) and (any(launched) or (own and "" not in launched)):
         without, _ = _start_of_all(project, program, UngivenOptions(project, program, switches=not any(launched)))
         if without < (Start.LIKELY if own else Start.JOINS):

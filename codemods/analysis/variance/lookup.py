@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite
@@ -33,8 +34,10 @@ from codemods.analysis.variance.values import (
 from codemods.data.rank_names import MEMBER_WORD, speaks_of_rank
 from codemods.data.rank_variance import DESCRIPTIONS, LOSS_NAME, SETTING_OF_LOSS
 from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
+from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import replace
 
+_REDUCED = lazy(r"(^|_)(all_?)?(reduced|gathered|synced|synchronized)(_|$)", re.I)
 _RUN_BY_FRAMEWORKS = (Role.HF_TRAINER, Role.LIGHTNING_CALLBACK)
 
 
@@ -45,11 +48,16 @@ def name_value(state: State, node: ast.Name) -> Value:
     if known.cause.differs:
         return known
     unseen = known.cause is Cause.UNKNOWN and not known.params and known.thing is None
-    if unseen and LOSS_NAME.search(node.id) and not SETTING_OF_LOSS.search(node.id) and state.is_parallel:
+    if unseen and _reads_as_own_loss(node.id) and state.is_parallel:
         link = state.link(node, f"`{node.id}` is this rank's own (by its name)", by_name=True)
         return differing(Cause.DATA, Proof.LIKELY, link)
     rank = as_rank(state, node)
     return known if rank is None else replace(rank, params=known.params)
+
+
+def _reads_as_own_loss(name: str) -> bool:
+    """True for the name of a loss that says nothing of a reduction: not `loss_dict_reduced`, whatever made it."""
+    return bool(LOSS_NAME.search(name)) and not SETTING_OF_LOSS.search(name) and not _REDUCED.search(name)
 
 
 def _outer(state: State, node: ast.Name) -> Value:

@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
+from codemods.analysis.variance.chunks import length_behind
 from codemods.analysis.variance.lookup import from_environment
 from codemods.analysis.variance.paths import entry_of, path_of
 from codemods.analysis.variance.state import State
@@ -54,6 +55,8 @@ def _item(state: State, node: ast.Subscript) -> Value:
         bounds = made_of(*(state.value(b) for b in (node.slice.lower, node.slice.upper, node.slice.step)))
         if bounds.cause is Cause.RANK and bounds.decided:  # a number that rank 0 alone has: `rows[:shown]`
             return plain(holder)
+        if (chunk := _chunk(state, node, holder)) is not None:
+            return chunk
         if bounds.cause.differs or bounds.params:
             return _share(state, node, holder, bounds)
         return plain(holder)
@@ -82,6 +85,14 @@ def _item(state: State, node: ast.Subscript) -> Value:
     found = made_of(holder, index)
     masks = isinstance(node.slice, ast.Compare) or index.sized
     return replace(found, sized=True) if masks and index.cause.differs else found
+
+
+def _chunk(state: State, node: ast.Subscript, holder: Value) -> Value | None:
+    """One of the pieces that a loop cuts the whole into: of uneven length where the whole is, however it is cut."""
+    cut = length_behind(state.module, node)
+    if cut is None or state.value(cut[1]).cause.differs:
+        return None
+    return replace(plain(holder), sized=holder.sized or state.value(cut[0]).sized)
 
 
 def _is_parted_evenly(node: ast.expr) -> bool:
@@ -193,7 +204,8 @@ def _is_checked(state: State, name: ast.Name) -> bool:
 def counted(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
     """`range(rank, n, world)` and the like: how many there are is a matter of what they are counted by."""
     bounds = args[1:] if end == "islice" else args
-    found = made_of(*bounds)
+    by_length = len(bounds) == 3 and (bounds[1].length or bounds[1] is SAME) and not bounds[2].cause.differs
+    found = made_of(*(bounds[:2] if by_length else bounds))  # `range(0, len(rows), n)`: how long a piece is, is a setting
     if end == "islice" and args and not found.cause.differs:  # how many a parameter asks for is not what the loader differs by
         return replace(plain(args[0]), sized=args[0].sized and len(node.args) != 2)  # `islice(loader, 100)` is to be as many
     if not (found.cause.differs or found.params):

@@ -1,0 +1,102 @@
+"""Lightning's DataParallel (`dp`) is one process: in the call, in an option, in a command, in settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.analysis.ranks.given_devices import command_gives_several, command_keeps_to_one
+from codemods.analysis.ranks.program_starts import start_of
+from codemods.analysis.ranks.start_kinds import Start
+from codemods.metrics.unsynced_metric import UnsyncedMetric
+from codemods.store.project import Project
+from ddpfix.testing import findings_of
+
+TOP = "import argparse\nimport pytorch_lightning as pl\nfrom module import Net\n\n\ndef main():\n"
+MAIN = "\n\nif __name__ == '__main__':\n    main()\n"
+OPTIONS = (
+    "    parser = argparse.ArgumentParser()\n    parser = pl.Trainer.add_argparse_args(parser)\n{more}"
+    "    args = parser.parse_args()\n"
+)
+PARSED = f"{TOP}{OPTIONS}    trainer = pl.Trainer.from_argparse_args(args)\n    trainer.fit(Net())\n{MAIN}"
+HOOK = (
+    "import pytorch_lightning as pl\n\n\nclass Net(pl.LightningModule):\n"
+    "    def validation_step(self, batch, n):\n        self.log('loss', self(batch).mean())\n"
+)
+
+
+def start(source: str, files: dict[str, str]) -> Start:
+    project = Project.of({path: text.encode() for path, text in {"train.py": source, **files}.items()})
+    module = project.module("train.py")
+    assert module is not None
+    return start_of(project, module)
+
+
+@pytest.mark.parametrize(
+    ("given", "several", "one"),
+    [
+        ("--gpus 4 --accelerator dp --batch 8", False, True),
+        ("--gpus=4 --strategy=dp", False, True),
+        ("--trainer.devices 4 --trainer.strategy 'dp'", False, True),
+        ("trainer.gpus=4 trainer.distributed_backend=dp", False, True),
+        ("--gpus 4 --accelerator ddp", True, False),
+        ("--gpus 4 --accelerator gpu --name dp", True, False),
+        ("--gpus 4 --strategy dp-like", True, False),
+        ("--epochs 4", False, False),
+    ],
+)
+def test_what_a_command_asks_for(given: str, several: bool, one: bool) -> None:
+    assert command_gives_several(given) is several
+    assert command_keeps_to_one(given) is one
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ("python train.py --gpus 4 --accelerator dp\n", Start.OPEN),
+        ("python train.py \\\n  --gpus 4 --strategy=dp\n", Start.OPEN),
+        ("python train.py --gpus 4 --accelerator dp\npython train.py --gpus 4 --accelerator ddp\n", Start.SEVERAL),
+        ("python train.py --gpus 4\n", Start.SEVERAL),
+        ("python train.py --epochs 4\n", Start.LIKELY),
+        ("torchrun --nproc_per_node 2 train.py --accelerator dp\n", Start.SEVERAL),
+        ("python other.py --gpus 4 --accelerator dp\n", Start.LIKELY),
+    ],
+)
+def test_the_commands_of_a_program(job: str, expected: Start) -> None:
+    source = PARSED.format(more="    parser.add_argument('--seed')\n")
+    files = {"run.sh": job, "module.py": HOOK, "other.py": ""}
+    assert start(source, files) is expected
+    if expected is Start.OPEN:
+        assert not findings_of(UnsyncedMetric, HOOK, {"module.py": HOOK, "train.py": source, "run.sh": job}, path="module.py")
+
+
+@pytest.mark.parametrize(
+    ("made", "option", "job", "expected"),
+    [
+        ("gpus=4, accelerator='dp'", "", "", Start.ONE),
+        ("gpus=4, strategy=how", "    how = 'dp'\n", "", Start.ONE),
+        ("gpus=4, strategy=how", "    how = 'dp'\n    if read():\n        how = 'ddp'\n", "", Start.SEVERAL),
+        ("gpus=4, distributed_backend=args.backend", "default='dp'", "python train.py --lr 1\n", Start.ONE),
+        ("gpus=4, distributed_backend=args.backend", "default='dp'", "python train.py --backend ddp\n", Start.SEVERAL),
+        ("gpus=4, distributed_backend=args.backend", "default='dp'", "", Start.SEVERAL),  # no command says how it is left
+        ("gpus=4, distributed_backend=args.backend", "default='ddp'", "python train.py --lr 1\n", Start.SEVERAL),
+    ],
+)
+def test_a_trainer_that_is_told_so(made: str, option: str, job: str, expected: Start) -> None:
+    more = f"    parser.add_argument('--backend', {option})\n" if option.startswith("default") else option
+    parser = f"    parser = argparse.ArgumentParser()\n{more}    args = parser.parse_args()\n"
+    source = f"{TOP}{parser}    trainer = pl.Trainer({made})\n    trainer.fit(Net())\n{MAIN}"
+    assert start(source, {"run.sh": job, "module.py": HOOK}) is expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("trainer:\n  devices: 4\n  strategy: dp\n", Start.LIKELY),
+        ("trainer:\n  gpus: 4\n  distributed_backend: 'dp'  # one process\n", Start.LIKELY),
+        ("trainer:\n  devices: 4\n  strategy: ddp\n", Start.SEVERAL),
+        ("trainer:\n  devices: 4\n  name: dp\n", Start.SEVERAL),
+    ],
+)
+def test_settings_of_trainers(settings: str, expected: Start) -> None:
+    source = f"{TOP}    trainer = pl.Trainer(**read()['trainer'])\n    trainer.fit(Net())\n{MAIN}"
+    assert start(source, {"conf/a.yaml": settings, "module.py": HOOK}) is expected
