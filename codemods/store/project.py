@@ -142,7 +142,8 @@ class Project:
         """Between two files: where many trees are held, all of them go, and every memo that may hold their nodes.
 
         A tree that is wanted again is parsed again. A big repository would else be held whole, at 37 times its size. Where a few
-        files lead to that many trees, twice as many may be held: a check of 14 MB of such programs took an hour, now a minute.
+        files lead to that many trees, twice as many may be held: a check of 14 MB of such programs went on for half an hour,
+        and takes a minute now.
         """
         self._looked_at += 1
         if self._held <= self._room:
