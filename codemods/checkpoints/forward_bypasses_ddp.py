@@ -137,7 +137,7 @@ class ForwardBypassesDdp(DdpCodemod):
                     continue
                 done.add(key)
                 finding = self._tell(module, one, past, inside, node)
-                if finding.edits or (one.call, inside.wrap) not in passed:  # what is reported is mended at one place
+                if finding.edits or (one.call, inside.wrap) not in passed:  # a report asks for a change at one place
                     yield finding
                 passed.add((one.call, inside.wrap))
                 told.add(inside.wrap)

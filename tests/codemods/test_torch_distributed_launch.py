@@ -105,6 +105,16 @@ def test_an_option_for_each_spelling_is_left_to_the_user() -> None:
     two = OLD.replace(OPTION, OPTION + OPTION.replace("local_rank", "local-rank"))
     assert "--local-rank" in two
     check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={"train.py": two})
+    other = f"import argparse\n\n\ndef add_to(parser):\n    {OPTION.replace('local_rank', 'local-rank')}"
+    apart = "import options\n" + OLD.replace(OPTION, f"{OPTION}options.add_to(parser)\n")
+    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={"train.py": apart, "options.py": other})
+
+
+def test_each_of_two_parsers_gets_both_spellings() -> None:
+    again = "other = argparse.ArgumentParser()\n" + OPTION.replace("parser.", "other.")
+    two = OLD.replace(OPTION, OPTION + again)
+    (found,) = findings_of(RULE, f"{LAUNCH} train.py\n", {"train.py": two}, path="run.sh")
+    assert sum("'--local_rank', '--local-rank'" in getattr(e, "code", "") for e in found.edits) == 2
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from codemods.analysis.frameworks import accelerate_pin
 from codemods.analysis.guards.called_with_group import words_of
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.guards.group_may_be_missing import ASKED
+from codemods.analysis.handlers import tries_over
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.positions import behind
 from codemods.analysis.ranks.collectives import collective_at
@@ -106,20 +107,11 @@ def _is_apart(project: Project, module: SourceModule, call: ast.Call, tests: lis
     """True on some ranks, under a test for a group or one that may exclude that of the end, and where the error is caught."""
     if any(g.ranks.some for g in guards_over(module, call, project=project)):
         return True
-    if _is_caught(module, call) or any(words_of(t) & ASKED for t in _tests(module, call)):
+    if any(t.handlers for t in tries_over(module, call)) or any(words_of(t) & ASKED for t in _tests(module, call)):
         return True
     others = [t for t in _tests(module, call) if module.text_of(t) not in tests]
     words = {w for t in tests for w in _words(ast.parse(t, mode="eval"))}
     return any(words & _words(t) for t in others) or _in_other_arm(module, call)
-
-
-def _is_caught(module: SourceModule, call: ast.Call) -> bool:
-    below: ast.AST = call
-    for up in module.ancestors(call):
-        if isinstance(up, ast.Try) and up.handlers and any(s is below for s in up.body):
-            return True
-        below = up
-    return False
 
 
 def _in_other_arm(module: SourceModule, call: ast.Call) -> bool:

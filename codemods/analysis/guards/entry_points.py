@@ -18,6 +18,7 @@ from codemods.store.project import Project
 
 _SPAWNS = frozenset({"spawn", "start_processes", "Process", "launch", "elastic_launch", "notebook_launcher"})
 CLIMBS = 5
+_OF_THE_START = ("backend", "init_method", "timeout", "world_size", "rank", "store")
 _BLOCKS = (ast.If, ast.With, ast.For, ast.While)
 # What ends the process that calls it.
 EXITS = frozenset({"exit", "quit", "_exit", "SystemExit"})
@@ -162,6 +163,14 @@ def _rebound(module: SourceModule, name: str, at: ast.AST) -> bool:
     if has_parameter(scope, name):
         return True
     return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walk_scope(scope))
+
+
+def group_arguments(call: ast.Call) -> dict[str, ast.expr] | None:
+    """The arguments of `init_process_group` by name; None where a star hides some of them."""
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+        return None
+    given: dict[str, ast.expr] = dict(zip(_OF_THE_START, call.args, strict=False))
+    return given | {k.arg: k.value for k in call.keywords if k.arg}
 
 
 def starts_group(module: SourceModule, call: ast.Call) -> bool:

@@ -57,8 +57,8 @@ class Start:
     flags: as Python has them; more: the command may hold others. launched: by a launcher, be it as one process. path: the file of
     the project that is surely meant, "" where the name alone is known. pinned: the command leaves it one process, or one GPU.
     written: the script with the folders that the command names, "" of a module. job: the text that the command stands in.
-    given: what the command gives the script. apart: each process has a machine, or the GPU that it sees, for itself. pattern: the
-    script as it is written, where its name has a variable in it.
+    given: what the command gives the script. line: where it stands in that text. apart: each process has a machine, or the GPU
+    that it sees, for itself. pattern: the script as it is written, where its name has a variable in it.
     """
 
     script: str
@@ -71,6 +71,7 @@ class Start:
     written: str = ""
     job: str = ""
     given: str = ""
+    line: int = 0
     apart: bool = False
     pattern: str = ""
 
@@ -89,7 +90,7 @@ def _starts(project: Project) -> Iterator[Start]:
         text = with_own_ones(script_text(project, path))
         alone, narrow = is_job_of_one(text), has_one_gpu(text)
         shared = _OF_THE_JOB.search(text) is not None and not alone
-        lines = _whole_lines(text)
+        numbers, lines = _whole_lines(text)
         for i, line in enumerate(lines):
             below = lines[i + 1 : i + 3] if not _is_comment(line) else [n for n in lines[i + 1 : i + 3] if _is_comment(n)]
             for start in _in_line(line, below, shared=shared):
@@ -97,7 +98,7 @@ def _starts(project: Project) -> Iterator[Start]:
                 pinned = pinned or (narrow and not start.launched and not start.several)
                 several = start.several and not pinned
                 apart = pinned or (start.launched and starts_one_a_machine(line))
-                found = replace(start, several=several, pinned=pinned, apart=apart, job=path)
+                found = replace(start, several=several, pinned=pinned, apart=apart, job=path, line=numbers[i])
                 alike = files_like(project, start.pattern)
                 if alike:
                     yield from (replace(found, script=basename(p), written=p, path=p) for p in alike)
@@ -105,15 +106,17 @@ def _starts(project: Project) -> Iterator[Start]:
                     yield replace(found, path=_file(project, path, start, lines[:i]))
 
 
-def _whole_lines(text: str) -> list[str]:
-    """The lines, those that go on with a backslash as one; a comment goes on in comments alone."""
+def _whole_lines(text: str) -> tuple[list[int], list[str]]:
+    """The lines, those that go on with a backslash as one, and the number of the first; a comment goes on in comments alone."""
+    numbers: list[int] = []
     out: list[str] = []
-    for line in text.split("\n"):
+    for number, line in enumerate(text.split("\n"), 1):
         if out and _GOES_ON.search(out[-1]) and (not _is_comment(out[-1]) or _is_comment(line)):
             out[-1] = f"{_GOES_ON.sub('', out[-1])} {line.lstrip().removeprefix('#')}"
         else:
+            numbers.append(number)
             out.append(line)
-    return out
+    return numbers, out
 
 
 def _is_comment(line: str) -> bool:
@@ -149,13 +152,7 @@ def is_program(project: Project, path: str) -> bool:
 
 def launched_as_several(project: Project, path: str) -> tuple[str, int] | None:
     """(text, line) of a command that starts this script on several processes, or each script that fits its pattern."""
-    several = (s for s in starts_of(project, path) or () if s.several and s.launched)
-    found = next((s for s in several if s.path == path or s.script), None)
-    if found is None:
-        return None
-    named = found.pattern or found.written or found.script
-    above = script_text(project, found.job).partition(named)[0]
-    return found.job, above.count("\n") + 1
+    return next(((s.job, s.line) for s in starts_of(project, path) or () if s.several and s.launched), None)
 
 
 def is_pinned_to_one(project: Project, path: str) -> bool:

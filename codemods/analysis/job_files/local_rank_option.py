@@ -6,6 +6,7 @@ Of argparse, and of absl, whose flags are global: one that any imported file def
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from codemods.analysis.names import qualified
 from codemods.api.findings import Edit, InsertAfter, ReplaceExpression
@@ -50,9 +51,14 @@ def quoted(beside: str, option: str) -> str:
     return f"'{option}'" if beside.endswith("'") else f'"{option}"'
 
 
-def from_environment(module: SourceModule, call: ast.Call) -> tuple[list[Edit], str]:
-    """The option with both spellings, and with the default from the environment; or why it is not written so."""
-    if len(local_rank_options(module)) > 1:  # one parser may have them all: argparse refuses a spelling that is given twice
+def from_environment(module: SourceModule, call: ast.Call, beside: Iterable[ast.Call] = ()) -> tuple[list[Edit], str]:
+    """The option with both spellings, and with the default from the environment; or why it is not written so.
+
+    beside: the options of that name in other files of the program.
+    """
+    missing = [s for s in SPELLINGS if s not in options_of(call)]
+    if any(options_of(other).intersection(missing) for other in (*local_rank_options(module), *beside)):
+        # one parser may have both: argparse refuses a spelling that is given twice
         return [], "leave one option of that name, with both spellings, and take its default from `os.environ`"
     given = {k.arg: k.value for k in call.keywords}
     kind, default = given.get("type"), given.get("default")
@@ -69,7 +75,6 @@ def from_environment(module: SourceModule, call: ast.Call) -> tuple[list[Edit], 
     if written == "None":
         code = f'{name}.environ.get("LOCAL_RANK")'
     first = next(a for a in call.args if isinstance(a, ast.Constant) and a.value in SPELLINGS)
-    missing = [s for s in SPELLINGS if s not in options_of(call)]
     spelled = ", ".join([module.text_of(first), *(quoted(module.text_of(first), s) for s in missing)])
     if "required" not in given:  # piece by piece: the rest of the call stays as it is laid out
         new = _spliced(module, call, [(first, spelled), *([(default, code)] if default is not None else [])])

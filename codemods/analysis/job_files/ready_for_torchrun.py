@@ -204,7 +204,7 @@ def _of_option(modules: list[SourceModule], module: SourceModule, call: ast.Call
         return Readiness(Applicability.SAFE, "", (Evidence("static", "LOCAL_RANK counts for the option", *_at(*place)),))
     if not strict and not _is_read(modules):
         return Readiness(Applicability.SAFE, "", (Evidence("static", "the option is not read", *_at(module, call)),))
-    edits, why = from_environment(module, call)
+    edits, why = from_environment(module, call, (other for m in modules for other in local_rank_options(m)))
     if not edits:
         place_of = f"{module.path}:{call.lineno}"
         return Readiness(Applicability.DISPLAY, f"the option {PASSED} of {place_of} is read, which torchrun does not give: {why}")

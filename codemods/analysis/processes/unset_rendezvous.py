@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of, only_value
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.entry_points import group_arguments
 from codemods.analysis.job_files.documented_starts import script_names, starts
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import qualified
@@ -20,7 +21,6 @@ from codemods.store.file_facts import file_fact
 from codemods.store.project import Project
 
 _ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
-_PLACES = ("backend", "init_method", "timeout", "world_size", "rank", "store")
 _TEXTS = (*READ_KINDS, ".txt", ".rst", ".env", ".toml", ".cfg", ".ini")
 _ENVIRONMENT = lazy(r"env://[^?]*$")  # what stands behind it is not read, but for a query
 # What may put variables into the environment of a process without naming them in the project, or starts it with them there.
@@ -74,9 +74,8 @@ def _is_torch(module: SourceModule, call: ast.Call) -> bool:
 
 def _asked(module: SourceModule, call: ast.Call) -> tuple[tuple[str, ...], str]:
     """The variables that the call reads, in its order, and its address: nothing where it is told of another meeting."""
-    given: dict[str, ast.expr] = dict(zip(_PLACES, call.args, strict=False))
-    given |= {k.arg: k.value for k in call.keywords if k.arg}
-    if any(isinstance(a, ast.Starred) for a in call.args) or "store" in given:
+    given = group_arguments(call)
+    if given is None or "store" in given:
         return (), ""
     method = given.get("init_method")
     if isinstance(method, ast.Name):

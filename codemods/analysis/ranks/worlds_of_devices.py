@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.guards.entry_points import starts_group
+from codemods.analysis.guards.entry_points import group_arguments, starts_group
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, command_lines, script_of
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import qualified
@@ -24,7 +24,6 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-_PLACES = ("backend", "init_method", "timeout", "world_size", "rank", "store")
 _LAUNCHERS = (b"torchrun", b"torch.distributed.run", b"torch.distributed.launch")
 _LONGEST = 400_000
 _USUAL = 8  # GPUs of a machine: as many processes may be all that its authors have
@@ -61,7 +60,7 @@ class WorldOfDevices:
 def worlds_of_devices(project: Project, module: SourceModule) -> Iterator[WorldOfDevices]:
     """The starts of groups in the file that have a rank for each GPU, and are run by a launcher with a number of its own."""
     for call in module.calls_named("init_process_group"):
-        given = _arguments(module, call) if starts_group(module, call) else {}
+        given = (group_arguments(call) if starts_group(module, call) else None) or {}
         size = given.get("world_size")
         counted = _counts_devices(project, module, size) if size is not None else None
         if size is None or counted is None or not _has_rank_of_launcher(project, module, given):
@@ -73,12 +72,6 @@ def worlds_of_devices(project: Project, module: SourceModule) -> Iterator[WorldO
             yield WorldOfDevices(call, size, *counted, command)
             continue
         left(module, call, "no command of the repository starts this by torchrun with a number of processes beside other GPUs")
-
-
-def _arguments(module: SourceModule, call: ast.Call) -> dict[str, ast.expr]:
-    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
-        return {}
-    return {**dict(zip(_PLACES, call.args, strict=False)), **{k.arg: k.value for k in call.keywords if k.arg}}
 
 
 def _counts_devices(project: Project, module: SourceModule, size: ast.expr) -> tuple[SourceModule, ast.expr] | None:
