@@ -100,14 +100,17 @@ def test_the_script_is_made_ready_in_the_same_fix() -> None:
                       files={"train.py": needed}, changed=new)  # fmt: skip
 
 
+NEW_TORCH = {"requirements.txt": "torch>=2.1\n"}  # which warns at each start, whatever the script takes
+
+
 def test_an_option_for_each_spelling_is_left_to_the_user() -> None:
     """argparse ends each start where two options of a parser have a spelling in common."""
     two = OLD.replace(OPTION, OPTION + OPTION.replace("local_rank", "local-rank"))
     assert "--local-rank" in two
-    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={"train.py": two})
+    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={"train.py": two, **NEW_TORCH})
     other = f"import argparse\n\n\ndef add_to(parser):\n    {OPTION.replace('local_rank', 'local-rank')}"
     apart = "import options\n" + OLD.replace(OPTION, f"{OPTION}options.add_to(parser)\n")
-    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={"train.py": apart, "options.py": other})
+    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={"train.py": apart, "options.py": other, **NEW_TORCH})
 
 
 def test_each_of_two_parsers_gets_both_spellings() -> None:
