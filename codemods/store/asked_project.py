@@ -93,6 +93,14 @@ class AskedProject(Project):
     def python_files(self) -> tuple[str, ...]:
         return self._list_asked(("files",), lambda: self._python_files)
 
-    def resolve(self, dotted: str, importer: str) -> Resolved | None:
-        ask = super().resolve
+    def resolved_above(self, dotted: str, importer: str) -> Resolved | None:
+        ask = super().resolved_above
         return self._list_asked(("resolve", dotted, importer.rpartition("/")[0]), lambda: ask(dotted, importer))
+
+    def folders_holding(self, name: str) -> tuple[str, ...]:
+        ask = super().folders_holding
+        return self._list_asked(("holding", name), lambda: ask(name))
+
+    def has_file(self, path: str) -> bool:
+        ask = super().has_file
+        return self._list_asked(("has", path), lambda: ask(path))

@@ -16,6 +16,7 @@ from codemods.api.evidence import Observed
 from codemods.files.source import SourceModule, Unreadable
 from codemods.files.text_file import NOTEBOOK, PYTHON_KINDS
 from codemods.runtime.lazy_pattern import lazy
+from codemods.store.added_roots import added_root
 from codemods.store.corpus import Corpus, alias_at, calls, is_imported, uses
 from codemods.store.file_facts import file_fact
 from codemods.store.import_targets import Resolved, absolute_imports, below
@@ -216,6 +217,9 @@ class Project:
         """Every file of the project: paths relative to its root."""
         return self._files
 
+    def has_file(self, path: str) -> bool:
+        return path in self._files
+
     @property
     def python_files(self) -> tuple[str, ...]:
         """The modules, and of the notebooks that which `seen_from` added."""
@@ -355,9 +359,35 @@ class Project:
         """The project file that the dotted name (with leading dots if relative) leads to from the file `importer`.
 
         The longest prefix that is a module or package wins. Absolute names are tried beside the importer (scripts import
-        their neighbours), then in each folder above it, then under `src/`.
+        their neighbours), then in each folder above it, then under `src/`, then in the folders that a file of the project puts
+        on `sys.path`, and in those that are installed.
         """
+        found = self.resolved_above(dotted, importer)
+        if found is None and not dotted.startswith("."):
+            return self.keep(("resolve elsewhere", dotted, dirname(importer)), lambda: self._resolved_elsewhere(dotted, importer))
+        return found
+
+    def resolved_above(self, dotted: str, importer: str) -> Resolved | None:
+        """As `resolve`, by the names of the files alone."""
         return self.keep(("resolve", dotted, dirname(importer)), lambda: self._resolve(dotted, importer))
+
+    def _resolved_elsewhere(self, dotted: str, importer: str) -> Resolved | None:
+        held = self.folders_holding(dotted.partition(".")[0])
+        root = added_root(self, held, importer) if held else None
+        return self.resolved_above(dotted, join(root, ".py")) if root is not None else None
+
+    def folders_holding(self, name: str) -> tuple[str, ...]:
+        """The folders below the root in which a package or a module of that name lies, by the names of the files alone."""
+        return self.keep("folders holding", self._find_holders).get(name, ())
+
+    def _find_holders(self) -> Mapping[str, tuple[str, ...]]:
+        found: dict[str, set[str]] = {}
+        for path in self._python_files:
+            folder, name = dirname(path), basename(path).removesuffix(".py")
+            while folder:
+                found.setdefault(name, set()).add(folder)
+                folder, name = dirname(folder), basename(folder)
+        return {name: tuple(sorted(folders)) for name, folders in found.items()}
 
     def _resolve(self, dotted: str, importer: str) -> Resolved | None:
         level = len(dotted) - len(dotted.lstrip("."))
@@ -403,6 +433,7 @@ class Project:
         for name, inner in (pair for path in self._python_files for pair in self.fact(absolute_imports, path)):
             found[name] = found.get(name, True) and inner in beside
         return frozenset(name for name, own in found.items() if own) - self._importable
+
 
 @file_fact
 def holds_use(path: str, data: bytes, name: str) -> bool:

@@ -17,9 +17,10 @@ from codemods.store.project import Project
 from codemods.store.questions import Question, alone, may_add, rows
 
 FILE, FILES, RESOLVE = "file", "files", "resolve"  # one file; the list of all; a project file by a dotted name
+HOLDING, HAS = "holding", "has"  # the folders in which a name lies, whether there is a file: by the list of files, too
 FACT = "fact"  # what a function of `file_facts` says of one file
 NEVER = "never"  # what no trace says: an answer that rests on it holds for its own run only
-_BY_ONE = frozenset({FILE, FILES, RESOLVE, FACT, NEVER})
+_BY_ONE = frozenset({FILE, FILES, RESOLVE, HOLDING, HAS, FACT, NEVER})
 Answer = tuple[object, ...]  # of a question about all files: rows
 
 
@@ -29,8 +30,12 @@ def answered(project: Project, question: Question) -> Answer:
         return ()
     if question[0] == RESOLVE:
         _, dotted, folder = question
-        found = project.resolve(str(dotted), f"{folder}/.py" if folder else ".py")
+        found = project.resolved_above(str(dotted), f"{folder}/.py" if folder else ".py")
         return ((found.path, *found.rest),) if found is not None else ()
+    if question[0] == HOLDING:
+        return project.folders_holding(str(question[1]))
+    if question[0] == HAS:
+        return (project.has_file(str(question[1])),)
     if question[0] == FACT:
         _, name, path, *more = question
         return (project.fact(fact_named(str(name)), str(path), *map(str, more)),)
