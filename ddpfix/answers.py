@@ -13,6 +13,8 @@ import sys
 import time
 from zlib import crc32
 
+from ddpfix import user_folders
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,13 +31,12 @@ def folder() -> str:
     """Where caches live: DDPFIX_CACHE_DIR, else the user's cache folder."""
     if own := os.environ.get("DDPFIX_CACHE_DIR"):
         return own
-    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "ddpfix")
+    return user_folders.cache()
 
 
 def trust_folder() -> str:
-    """Where `ddpfix trust` records (`trust.py`). A relative XDG_CONFIG_HOME counts for nothing, as its specification says."""
-    given = os.environ.get("XDG_CONFIG_HOME", "")
-    return os.path.join(given if os.path.isabs(given) else os.path.expanduser("~/.config"), "ddpfix", "trust")
+    """Where `ddpfix trust` records (`trust.py`)."""
+    return os.path.join(user_folders.config(), "trust")
 
 
 def recall(arguments: Sequence[str]) -> tuple[str, str, int] | None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ddpfix import user_folders
 from ddpfix.bot.login import NoLogin, from_file_or_environment
 
 KEY_NAMES = ("DDPFIX_MARKS_KEY",)
@@ -126,7 +127,7 @@ def passing() -> State:
 def kept(folder: Path | None = None, key_file: Path | None = None) -> State:
     """The state on this machine; what is missing is made. Raises NoLogin where that cannot be.
 
-    folder: `--state`; else DDPFIX_STATE, systemd's STATE_DIRECTORY, `$XDG_STATE_HOME/ddpfix/bot`.
+    folder: `--state`; else DDPFIX_STATE, systemd's STATE_DIRECTORY, the user's state folder.
     key_file: `--marks-key-file`; else DDPFIX_MARKS_KEY; else a key of the folder's own.
     """
     given = from_file_or_environment(key_file, KEY_NAMES, "the key of the marks")
@@ -145,8 +146,7 @@ def _usual_folder() -> Path:
     for name in ("DDPFIX_STATE", "STATE_DIRECTORY"):
         if given := os.environ.get(name, "").partition(":")[0]:
             return Path(given)
-    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return Path(base) / "ddpfix" / "bot"
+    return Path(user_folders.state()) / "bot"
 
 
 def _own_key(path: Path) -> bytes:

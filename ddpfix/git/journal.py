@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ddpfix import user_folders
 from ddpfix.git.whole_files import replace_file
 
 
@@ -71,7 +71,7 @@ def runs(folder: Path) -> list[Run]:
 
 def user_state() -> Path:
     """The user's own folder for what programs keep between runs."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "ddpfix"
+    return Path(user_folders.state())
 
 
 def passing_folder(path: Path) -> Path:
