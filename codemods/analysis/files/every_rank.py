@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
+from codemods.analysis.branches import leading_tests
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_file, is_test_module, ranks_in_file
@@ -28,7 +29,6 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.one_process_claims import claims_one_process
 from codemods.analysis.output.run_before import run_before
-from codemods.analysis.positions import above
 from codemods.analysis.ranks.cannot_run import is_behind_an_end
 from codemods.analysis.ranks.closed_branches import wanted_above, wanted_at
 from codemods.analysis.ranks.device_tests import asks_for_a_device
@@ -165,7 +165,7 @@ def is_for_some(project: Project, module: SourceModule, node: ast.AST) -> bool:
     """True where a test of the rank, or of something that only some ranks have, decides over the place in its function."""
     if ranks_unless_one_fails(project, module, node).some or in_turn(project, module, node):
         return True
-    return any(_parts_ranks(project, module, test, taken=taken) for test, taken in _tests_over(module, node))
+    return any(_parts_ranks(project, module, test, taken=taken) for test, taken in leading_tests(module, node))
 
 
 def _parts_ranks(project: Project, module: SourceModule, test: ast.expr, *, taken: bool) -> bool:
@@ -229,19 +229,6 @@ def _asks_for_holder(test: ast.expr) -> bool | None:
     if last(dotted(test.left)).lstrip("_") not in ("accelerator", "fabric"):
         return None
     return isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
-
-
-def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
-    """The tests that decide over a place in its function, and what they answer there: branches, and exits above it."""
-    below = node
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.If, ast.While, ast.IfExp)) and below is not up.test:
-            body = up.body if isinstance(up.body, list) else [up.body]
-            yield up.test, any(s is below for s in body)
-        yield from ((s.test, False) for s in above(module, below) if isinstance(s, ast.If) and _leaves(s.body))
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return
-        below = up
 
 
 def _leaves(block: list[ast.stmt]) -> bool:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_at_top, bindings_in
+from codemods.analysis.branches import branches_round
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.class_values import class_values
 from codemods.analysis.conditions import conjuncts
@@ -123,15 +124,8 @@ def _sets_names_from_outside(module: SourceModule) -> bool:
 
 
 def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:
-    below = node
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return
-        if isinstance(up, ast.If) and any(s is below for s in up.body):
-            yield up.test
-        elif isinstance(up, ast.If) and any(s is below for s in up.orelse):
-            yield ast.UnaryOp(ast.Not(), up.test)
-        below = up
+    for branch in branches_round(module, node):
+        yield branch.test if branch.holds else ast.UnaryOp(ast.Not(), branch.test)
 
 
 def _is_false_for_all(project: Project, module: SourceModule, function: FunctionNode, part: ast.expr) -> bool:

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.accelerators import is_accelerator
+from codemods.analysis.branches import branches_round
 from codemods.analysis.frameworks import accelerate_pin
 from codemods.analysis.guards.called_with_group import words_of
 from codemods.analysis.guards.entry_points import starts_group
@@ -126,13 +127,7 @@ def _in_other_arm(module: SourceModule, call: ast.Call) -> bool:
 
 def _tests(module: SourceModule, node: ast.AST) -> list[ast.expr]:
     """The tests round a node within its function, the innermost first."""
-    found: list[ast.expr] = []
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            break
-        if isinstance(up, (ast.If, ast.IfExp)):
-            found.append(up.test)
-    return found
+    return [branch.test for branch in branches_round(module, node, kinds=(ast.If, ast.IfExp), until=(ast.Lambda,))]
 
 
 def _words(node: ast.AST) -> set[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from codemods.analysis.bindings import bindings_in
+from codemods.analysis.branches import LOOPS, ifs_round
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.files.file_flow import ranks_in_function
@@ -83,7 +84,7 @@ def _flags(project: Project, module: SourceModule) -> Iterator[Decision]:
         if function is None or _is_settled(project, module, function):
             continue
         guard = _guard(project, module, assign)
-        tests = list(_tests_over(module, assign))
+        tests = list(ifs_round(module, assign, until=LOOPS))
         if guard is not None:
             anchor = guard.node if isinstance(guard.node, ast.stmt) else module.statement_of(guard.node)
             yield Decision(form, assign, anchor, None, guard, "")
@@ -102,17 +103,6 @@ def _guard(project: Project, module: SourceModule, node: ast.AST) -> Guard | Non
         return None
     guards = [g for g in guards_over(module, node, project=project) if g.ranks.some]
     return guards[-1] if guards else None
-
-
-def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[ast.If]:
-    """The `if` statements round a node, innermost first, up to its function or loop."""
-    below = node
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.For, ast.While, ast.AsyncFor)):
-            return
-        if isinstance(up, ast.If) and below is not up.test:
-            yield up
-        below = up
 
 
 def _own(project: Project, module: SourceModule, function: FunctionNode, test: ast.expr, depth: int = 2) -> str:
@@ -148,7 +138,7 @@ def _missing_losses(project: Project, module: SourceModule) -> Iterator[Decision
         owner = module.parent(function)
         if not isinstance(owner, ast.ClassDef) or not class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE):
             continue
-        tests = list(_tests_over(module, leaving))
+        tests = list(ifs_round(module, leaving, until=LOOPS))
         if not tests or _is_settled(project, module, function):
             continue
         deciding = next((t for t in tests if asks_number(t.test) or _own(project, module, function, t.test)), None)
@@ -169,7 +159,7 @@ def _exits(project: Project, module: SourceModule) -> Iterator[Decision]:
     leaving += module.nodes(ast.Return)
     for node in sorted(leaving, key=lambda n: n.lineno):
         loop = _loop(module, node)
-        tests = list(_tests_over(module, node))
+        tests = list(ifs_round(module, node, until=LOOPS))
         if loop is None or not tests:
             continue
         if guard := _guard_inside(project, module, node, loop):

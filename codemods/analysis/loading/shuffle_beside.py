@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.branches import leading_tests
 from codemods.analysis.literals import is_true
 from codemods.analysis.loading.asked_to_shuffle import is_asked_to_shuffle
 from codemods.analysis.loading.origins import Origin, all_known
@@ -68,7 +69,7 @@ def _is_asked(project: Project, loader: Loader, shuffle: ast.Name, sampler: Orig
     """True where a caller asks the function to shuffle that makes both, and no test of the sampler asks about that wish."""
     if loader.module.function_of(loader.call) is not sampler.module.function_of(sampler.node):
         return False
-    asked: set[str] = set().union(*(_names(test) for test, _ in _tests_over(loader.module, sampler.node)))
+    asked: set[str] = set().union(*(_names(test) for test, _ in leading_tests(loader.module, sampler.node)))
     return shuffle.id not in asked and is_asked_to_shuffle(project, loader.module, loader.call, shuffle, asked)
 
 
@@ -94,35 +95,12 @@ def _none_is_given(module: SourceModule, given: ast.expr) -> str:
 def may_meet(loader: Loader, given: ast.expr, sampler: Origin) -> bool:
     """False where a test may keep the loader and the sampler apart: nothing is known of how two tests hang together."""
     module = loader.module
-    over = [(test, arm) for test, arm in _tests_over(module, loader.call) if _names(test)]
+    over = [(test, arm) for test, arm in leading_tests(module, loader.call) if _names(test)]
     if sampler.module is not module or module.function_of(sampler.node) is not module.function_of(loader.call):
         return not over
-    shared = {(id(test), arm) for test, arm in _tests_over(module, sampler.node)}
-    asked = set().union(*(_names(test) for test, _ in _tests_over(module, sampler.node)), {dotted(given)})
+    shared = {(id(test), arm) for test, arm in leading_tests(module, sampler.node)}
+    asked = set().union(*(_names(test) for test, _ in leading_tests(module, sampler.node)), {dotted(given)})
     return all((id(test), arm) in shared or not _names(test) & asked for test, arm in over)
-
-
-def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
-    """(a test that decides over a place in its function, what it answers there): branches, and exits above it."""
-    below = node
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.If, ast.IfExp)) and below is not up.test:
-            body = up.body if isinstance(up.body, list) else [up.body]
-            yield up.test, any(s is below for s in body)
-        if isinstance(below, ast.stmt):
-            for above in _above(module, up, below):
-                if isinstance(above, ast.If) and isinstance(above.body[-1], _LEAVES):
-                    yield above.test, False
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return
-        below = up
-
-
-def _above(module: SourceModule, up: ast.AST, below: ast.stmt) -> Iterator[ast.stmt]:
-    for statement in module.tree.body if isinstance(up, ast.Module) else module.block_of(below):
-        if statement is below:
-            return
-        yield statement
 
 
 def _names(node: ast.expr) -> set[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import bindings_of
+from codemods.analysis.branches import branches_round
+from codemods.analysis.conditions import conjuncts
 from codemods.analysis.model.flag_setting import Setting
 from codemods.analysis.model.model_usage import Usage
 from codemods.files.source import SourceModule
@@ -16,7 +18,7 @@ def is_on_where_made(setting: Setting, usage: Usage) -> bool:
     ways = {ast.dump(way) for way in _ways_to_true(module, setting.node)}
     made = module.calls_named(usage.name)
     made = [c for c in made if module.function_of(c) is module.function_of(setting.node)] or made
-    return bool(made) and all(any(ast.dump(_bare(t)) in ways for t in _tests_over(module, call)) for call in made)
+    return bool(made) and all(any(ast.dump(_bare(t)) in ways for t in _tests_that_hold(module, call)) for call in made)
 
 
 def _ways_to_true(module: SourceModule, node: ast.expr) -> list[ast.expr]:
@@ -37,13 +39,5 @@ def _bare(node: ast.expr) -> ast.expr:
     return node.args[0] if wraps and isinstance(node, ast.Call) else node
 
 
-def _tests_over(module: SourceModule, node: ast.AST) -> list[ast.expr]:
-    found: list[ast.expr] = []
-    below = node
-    for up in module.ancestors(node):
-        if isinstance(up, ast.If) and any(s is below for s in up.body):
-            found += up.test.values if isinstance(up.test, ast.BoolOp) and isinstance(up.test.op, ast.And) else [up.test]
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            break
-        below = up
-    return found
+def _tests_that_hold(module: SourceModule, node: ast.AST) -> list[ast.expr]:
+    return [part for branch in branches_round(module, node) if branch.holds for part in conjuncts(branch.test)]

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 
+from codemods.analysis.branches import branches_round
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
 from codemods.files.source import SourceModule
@@ -19,22 +20,9 @@ _TRUE = rb"(?:[Tt]rue|1|yes|on)\b"
 
 def is_under_a_debug_switch(project: Project, module: SourceModule, statements: Sequence[ast.AST]) -> bool:
     """True where a test round the statements, or the test of each, is of a switch that the project leaves off."""
-    tests = _tests_over(module, statements[0])
-    if any(_is_off(project, test) for test in tests):
+    if any(branch.holds and _is_off(project, branch.test) for branch in branches_round(module, statements[0])):
         return True
     return all(isinstance(s, ast.If) and not s.orelse and _is_off(project, s.test) for s in statements)
-
-
-def _tests_over(module: SourceModule, node: ast.AST) -> list[ast.expr]:
-    found: list[ast.expr] = []
-    below = node
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            break
-        if isinstance(up, ast.If) and any(s is below for s in up.body):
-            found.append(up.test)
-        below = up
-    return found
 
 
 def _is_off(project: Project, test: ast.expr) -> bool:

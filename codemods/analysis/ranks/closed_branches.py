@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from codemods.analysis.bindings import bindings_in
+from codemods.analysis.branches import branches_round
 from codemods.analysis.class_index import ClassSite, subclasses
 from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.ranks.uses import CallSite, Uses, constructions, uses_of
@@ -101,14 +102,14 @@ def asks_a_parameter(module: SourceModule, function: FunctionNode, node: ast.AST
 def _asked(module: SourceModule, function: FunctionNode, node: ast.AST) -> dict[str, bool]:
     """Parameter -> what it has to be for the node to be reached."""
     given = {p.arg for p in parameters(function, bound=False)}
-    out = {test.id: wanted for test, wanted in _tests(module, function, node) if isinstance(test, ast.Name) and test.id in given}
+    out = {test.id: wanted for test, wanted in _tests(module, node) if isinstance(test, ast.Name) and test.id in given}
     return {name: wanted for name, wanted in out.items() if _is_kept(module, function, name)}
 
 
 def _compared(module: SourceModule, function: FunctionNode, node: ast.AST) -> tuple[_Compared, ...]:
     """The parameters that are held against literals round the node."""
     given = {p.arg for p in parameters(function, bound=False)}
-    found = [c for test, wanted in _tests(module, function, node) if (c := _comparison(test, wanted)) and c.name in given]
+    found = [c for test, wanted in _tests(module, node) if (c := _comparison(test, wanted)) and c.name in given]
     return tuple(c for c in found if _is_kept(module, function, c.name))
 
 
@@ -129,18 +130,13 @@ def _comparison(test: ast.expr, wanted: bool) -> _Compared | None:
     return _Compared(test.left.id, values, wanted is isinstance(operator, (ast.Eq, ast.In)))
 
 
-def _tests(module: SourceModule, function: FunctionNode, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+def _tests(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
     """The tests round the node, each with what it has to be for the node to be reached."""
-    below: ast.AST = node
-    for up in module.ancestors(node):
-        if up is function:
-            break
-        if isinstance(up, ast.If) and below is not up.test:
-            test, wanted = up.test, any(below is s for s in up.body)
-            while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-                test, wanted = test.operand, not wanted
-            yield test, wanted
-        below = up
+    for branch in branches_round(module, node):
+        test, wanted = branch.test, branch.holds
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, wanted = test.operand, not wanted
+        yield test, wanted
 
 
 def _is_kept(module: SourceModule, function: FunctionNode, name: str) -> bool:

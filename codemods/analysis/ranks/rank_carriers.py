@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from codemods.analysis.branches import ifs_round
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.literals import is_none
 from codemods.analysis.model.signatures import defaults
@@ -178,10 +179,10 @@ def _bindings(module: SourceModule) -> Iterator[tuple[str, ast.expr]]:
         if (home := module.function_of(leaving)) is not None:
             if leaving.value is not None:
                 yield home.name, leaving.value
-            yield from ((home.name, test) for test in _tests_round(module, leaving))
+            yield from ((home.name, up.test) for up in ifs_round(module, leaving))
     yield from _given_under_tests(module)
     for start in module.calls_named("init") if module.holds(b"wandb.run") else ():
-        yield from (("run", test) for test in _tests_round(module, start))  # it is None where no run is started
+        yield from (("run", up.test) for up in ifs_round(module, start))  # it is None where no run is started
 
 
 def _given_under_tests(module: SourceModule) -> Iterator[tuple[str, ast.expr]]:
@@ -191,7 +192,7 @@ def _given_under_tests(module: SourceModule) -> Iterator[tuple[str, ast.expr]]:
     empty |= {name for a in module.nodes(ast.AnnAssign) if a.value and _holds_none(a.value) for name in _targets(a.target)}
     for assign in module.nodes(ast.Assign) if empty else ():
         names = [name for target in assign.targets for name in _targets(target) if name in empty]
-        yield from ((name, test) for test in (_tests_round(module, assign) if names else ()) for name in names)
+        yield from ((name, up.test) for up in (ifs_round(module, assign) if names else ()) for name in names)
 
 
 def _holds_none(value: ast.expr) -> bool:
@@ -200,14 +201,6 @@ def _holds_none(value: ast.expr) -> bool:
 
 def _is_flag(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and (isinstance(value.value, bool) or value.value == "")
-
-
-def _tests_round(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return
-        if isinstance(up, ast.If):
-            yield up.test
 
 
 def _targets(target: ast.expr) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import bindings_in
+from codemods.analysis.branches import Branch, branches_round
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.variance.mismatches import Mismatch
 from codemods.files.source import SourceModule
@@ -17,26 +18,15 @@ def excludes(module: SourceModule, found: Mismatch) -> bool:
     left = {ast.unparse(part) for part in conjuncts(found.node.test)}
     line = found.meeting.steps[0].line
     calls = [c for c in module.nodes(ast.Call) if c.lineno == line]
-    return bool(calls) and any(_denies(module, up, below, left) for up, below in _tests_round(module, calls[0]))
+    return bool(calls) and any(_denies(module, branch, left) for branch in branches_round(module, calls[0]))
 
 
-def _tests_round(module: SourceModule, call: ast.Call) -> list[tuple[ast.If, ast.AST]]:
-    out: list[tuple[ast.If, ast.AST]] = []
-    below: ast.AST = call
-    for up in module.ancestors(call):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            break
-        if isinstance(up, ast.If) and below is not up.test:
-            out.append((up, below))
-        below = up
-    return out
-
-
-def _denies(module: SourceModule, up: ast.If, below: ast.AST, left: set[str]) -> bool:
+def _denies(module: SourceModule, branch: Branch, left: set[str]) -> bool:
     """True for `not a` above the collective, and for the other arm of `a`, where `a` is in `left`."""
-    if any(below is s for s in up.orelse):
-        return isinstance(up.test, ast.Name) and up.test.id in left and _stays(module, up.test)
-    denied = [p.operand for p in conjuncts(up.test) if isinstance(p, ast.UnaryOp) and isinstance(p.op, ast.Not)]
+    test = branch.test
+    if not branch.holds:
+        return isinstance(test, ast.Name) and test.id in left and _stays(module, test)
+    denied = [p.operand for p in conjuncts(test) if isinstance(p, ast.UnaryOp) and isinstance(p.op, ast.Not)]
     return any(isinstance(d, ast.Name) and d.id in left and _stays(module, d) for d in denied)
 
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
+from codemods.analysis.branches import branches_round
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last, qualified
@@ -197,7 +198,7 @@ def always_runs_beside(module: SourceModule, call: ast.AST, other: ast.AST) -> b
 
 
 def _tests(module: SourceModule, node: ast.AST) -> list[ast.expr]:
-    return [up.test for up in module.ancestors(node) if isinstance(up, (ast.If, ast.IfExp, ast.While))]
+    return [branch.test for branch in branches_round(module, node, kinds=(ast.If, ast.IfExp, ast.While))]
 
 
 def _mentions(node: ast.AST, name: str) -> bool:
