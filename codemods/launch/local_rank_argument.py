@@ -53,9 +53,9 @@ class LocalRankArgument(DdpCodemod):
     ## What it does
     Finds `add_argument("--local_rank", ...)` in a script that starts a process group, chooses its GPU by that argument, and
     does not read `LOCAL_RANK`; the argument is followed over names, fields and the functions it is handed to (also one that
-    is fetched by a part of its name: `getattr(comm, "init_%s" % kind)(args.local_rank)`), and the group may start in a file beside
-    the parser's. Takes the default from `LOCAL_RANK`, and accepts both spellings. Where a script,
-    a text or a program of the repository starts the file with `torch.distributed.launch`, accepts both spellings wherever the
+    is fetched by a part of its name: `getattr(comm, "init_%s" % kind)(args.local_rank)`), and the group may start in a file
+    beside the parser's. Takes the default from `LOCAL_RANK`, and accepts both spellings. Where a script, a text or a program of
+    the repository starts the file with `torch.distributed.launch`, accepts both spellings wherever the
     rank is used; so for `flags.DEFINE_integer("local_rank", ...)` of absl, which gets an alias.
 
     ## Why it matters

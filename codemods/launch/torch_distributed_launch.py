@@ -77,8 +77,8 @@ class TorchDistributedLaunch(DdpCodemod):
 
     ## References
     The page of `torchrun`: "Transitioning from torch.distributed.launch to torchrun"; the warning of the module in torch 2.13;
-    the parsers of both in `torch/distributed/run.py`; runs of both on two processes. `HfArgumentParser` of transformers 4.45.2 and
-    4.46.0, run with `--local-rank=1`: "Some specified arguments are not used by the HfArgumentParser" in the first.
+    the parsers of both in `torch/distributed/run.py`; runs of both on two processes. `HfArgumentParser` of transformers 4.45.2
+    and 4.46.0, run with `--local-rank=1`: "Some specified arguments are not used by the HfArgumentParser" in the first.
     """
 
     code = "DDP702"

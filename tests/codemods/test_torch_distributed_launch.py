@@ -448,7 +448,8 @@ STRICT = "the HfArgumentParser at train.py:6 takes `--local_rank` alone before t
 
 def test_a_parser_of_fields_that_refuses_the_option_of_the_launcher() -> None:
     files = {**BEFORE_BOTH, "train.py": FIELDS}
-    (found,) = check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh", files=files)
+    (found,) = check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
+                                 files=files)  # fmt: skip
     assert STRICT in found.message and found.severity == "crash"
     (one,) = findings_of(RULE, "python -m torch.distributed.launch --nproc_per_node=1 train.py\n", files, path="run.sh")
     assert one.severity == "crash"
