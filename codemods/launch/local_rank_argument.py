@@ -55,8 +55,8 @@ class LocalRankArgument(DdpCodemod):
     does not read `LOCAL_RANK`; the argument is followed over names, fields and the functions it is handed to (also one that
     is fetched by a part of its name: `getattr(comm, "init_%s" % kind)(args.local_rank)`), and the group may start in a file
     beside the parser's. Takes the default from `LOCAL_RANK`, and accepts both spellings. Where a script, a text or a program of
-    the repository starts the file with `torch.distributed.launch`, accepts both spellings wherever the
-    rank is used; so for `flags.DEFINE_integer("local_rank", ...)` of absl, which gets an alias.
+    the repository starts the file with `torch.distributed.launch`, accepts both spellings wherever the rank is used; so for
+    `flags.DEFINE_integer("local_rank", ...)` of absl, which gets an alias.
 
     ## Why it matters
     `torch.distributed.launch` passes `--local-rank` since torch 2.0: argparse ends every process with "unrecognized arguments",
