@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from codemods.analysis.ranks.fetched_functions import fetched_at
+from codemods.analysis.ranks.fetched_functions import fetched_at, fetched_by
 from ddpfix.testing import project_of
 
 HOME = "def init_slurm(port):\n    pass\n\n\nclass Starts:\n    def init_slurm(self):\n        pass\n"
@@ -38,3 +38,20 @@ def test_the_module_may_be_imported_by_another_name_and_others_count_for_nothing
     assert places('import module as starts\n\ngetattr(starts, "init_" + kind)(1)\n') == [3]
     assert places('import train as module\n\ngetattr(module, "init_" + kind)(1)\n') == []
     assert places('def start(module, kind):\n    return getattr(module, "init_" + kind)\n') == []
+
+
+def run_by(user: str) -> list[str]:
+    kinds = "def init_slurm(port):\n    pass\n\n\ndef init_mpi(port):\n    pass\n\n\ndef stop(port):\n    pass\n"
+    project = project_of(user, {"kinds.py": kinds})
+    module = project.module("module.py")
+    assert module is not None
+    (call,) = (c for c in module.nodes(ast.Call) if len(c.args) == 1 and ast.unparse(c.args[0]) == "7")
+    return [site.node.name for site in fetched_by(project, module, call)]
+
+
+def test_the_functions_that_a_call_may_run() -> None:
+    assert run_by("import kinds\n\ngetattr(kinds, 'init_' + kind)(7)\n") == ["init_slurm", "init_mpi"]
+    assert run_by("import kinds\n\nbegin = getattr(kinds, f'{kind}_mpi')\nbegin(7)\n") == ["init_mpi"]
+    assert run_by("import kinds\n\ngetattr(kinds, kind)(7)\n") == []
+    assert run_by("import kinds\n\nbegin = getattr(kinds, f'{kind}_mpi')\nbegin = kinds.stop\nbegin(7)\n") == []
+    assert run_by("import other as kinds\n\ngetattr(kinds, 'init_' + kind)(7)\n") == []

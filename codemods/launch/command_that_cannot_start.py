@@ -12,6 +12,7 @@ from codemods.analysis.job_files.launches import Launch, launches
 from codemods.analysis.job_files.misnamed_files import Misnamed, misnamed_files
 from codemods.analysis.job_files.missing_files import is_missing, only_configuration
 from codemods.analysis.job_files.misspelled_launchers import Misspelled, misspelled_launchers
+from codemods.analysis.job_files.unexported_variables import Unexported, unexported_variables
 from codemods.analysis.job_files.unknown_options import UnknownOption, unknown_options
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceText
@@ -42,7 +43,8 @@ class CommandThatCannotStart(DdpCodemod):
     launch`, or of DeepSpeed in one, that the repository does not have. In these and in the shell blocks of Markdown, of `srun`,
     `mpirun` and `horovodrun` as well: a backslash with a blank or a comment behind it, which ends the command, a line without one
     above a line of options, and options of
-    torchrun that a program of a wrong name is given (`torch --nproc_per_node=2 train.py`).
+    torchrun that a program of a wrong name is given (`torch --nproc_per_node=2 train.py`). In a shell script, too:
+    `CUDA_VISIBLE_DEVICES=0,1` (or a variable of NCCL or Gloo) on a line of its own above the command, which nothing exports.
 
     ## Why it matters
     The job waits in the queue, gets its GPUs, and ends in the first second: "can't open file 'python'", "unrecognized
@@ -70,6 +72,9 @@ class CommandThatCannotStart(DdpCodemod):
     - Says nothing of a file under a variable or an absolute path, of one that stands in any folder of the repository, and where
       a text of the repository says to make it (`accelerate config`).
     - Says nothing of a backslash with a blank behind it, unless the next line begins with an option.
+    - Says nothing of a variable that another line of the script speaks of, that a text gives the script, or that the program
+      reads or sets, and in scripts that read others in, export all, or run under a batch system, which may have exported it.
+    - Reports a variable that is not exported: whoever starts the script may have exported it.
     - Reports a line that ends its command: it changes no commands into one.
     - Reports another program in the script's place, a missing script and a missing file: which one is meant is not shown.
 
@@ -95,6 +100,7 @@ class CommandThatCannotStart(DdpCodemod):
             return
         yield from (self._ended(module, found) for found in ended_commands(module))
         yield from (self._misspelled(module, found) for found in misspelled_launchers(module))
+        yield from (self._unexported(module, found) for found in unexported_variables(project, module))
         for launch in launches(module) if not module.path.endswith(DOCUMENT_KINDS) else ():
             yield from self._script(launch)
             yield from self._blanks(launch)
@@ -124,6 +130,19 @@ class CommandThatCannotStart(DdpCodemod):
             f"{f'`{found.glued}` with a blank behind it' if found.glued else 'a blank for a word'}, and the shell runs "
             f"`{found.after}` as a command of its own",
             reason="put the comment on a line of its own above the command" if found.comment else "take the blank out",
+        )
+
+    def _unexported(self, file: TextFile, found: Unexported) -> Finding:
+        """A variable that was to be one of the command's environment."""
+        below = found.launch.span(found.launch.words[0], found.launch.words[0])
+        comes = "see every GPU of the machine" if found.name.endswith("VISIBLE_DEVICES") else "are not given it"
+        return self.finding(
+            file,
+            found.launch.span(found.word, found.word),
+            f"this line sets a variable of the shell alone, which nothing exports: the processes of line {below.line} {comes}",
+            evidence=[Evidence("static", "the launcher below it", file.path, below.line)],
+            reason=f"write `export {found.name}=…`, or set it on the line of the command",
+            severity="risk",
         )
 
     def _misspelled(self, file: TextFile, found: Misspelled) -> Finding:

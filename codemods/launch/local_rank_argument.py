@@ -18,8 +18,7 @@ from codemods.analysis.job_files.local_rank_option import (
 )
 from codemods.analysis.job_files.old_launcher import STARTS_IN, started_with_launcher
 from codemods.analysis.job_files.said_torch import said_torch
-from codemods.analysis.loading.same_program import same_program
-from codemods.analysis.ranks.option_devices import device_by_option
+from codemods.analysis.ranks.option_devices import ASKED, device_by_option, has_its_own
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.files.import_statements import stem_of
@@ -53,10 +52,11 @@ class LocalRankArgument(DdpCodemod):
 
     ## What it does
     Finds `add_argument("--local_rank", ...)` in a script that starts a process group, chooses its GPU by that argument, and
-    does not read `LOCAL_RANK`; the argument is followed over names, fields and the functions it is handed to, and the group may
-    start in a file beside the parser's. Takes the default from `LOCAL_RANK`, and accepts both spellings. Where a script,
-    a text or a program of the repository starts the file with `torch.distributed.launch`, accepts both spellings wherever the
-    rank is used; so for `flags.DEFINE_integer("local_rank", ...)` of absl, which gets an alias.
+    does not read `LOCAL_RANK`; the argument is followed over names, fields and the functions it is handed to (also one that
+    is fetched by a part of its name: `getattr(comm, "init_%s" % kind)(args.local_rank)`), and the group may start in a file
+    beside the parser's. Takes the default from `LOCAL_RANK`, and accepts both spellings. Where a script, a text or a program of
+    the repository starts the file with `torch.distributed.launch`, accepts both spellings wherever the rank is used; so for
+    `flags.DEFINE_integer("local_rank", ...)` of absl, which gets an alias.
 
     ## Why it matters
     `torch.distributed.launch` passes `--local-rank` since torch 2.0: argparse ends every process with "unrecognized arguments",
@@ -99,8 +99,9 @@ class LocalRankArgument(DdpCodemod):
 
     ## Refuses
     - Says nothing in a repository's own tests.
-    - Says nothing where a file of the repository reads `LOCAL_RANK` into the argument (not another script, for its own), and in
-      a file that reads it at all, unless a command starts it with `torch.distributed.launch` without `--use_env`.
+    - Says nothing where a file of the repository reads `LOCAL_RANK` into the argument (not another script, for its own option),
+      and in a file that reads it at all (not `cfg.LOCAL_RANK`, a field), unless a command starts it with
+      `torch.distributed.launch` without `--use_env`.
     - Says nothing of `--local-rank` where the repository is started with `torch.distributed.launch`, and never with torchrun.
     - Says nothing where the pins, the texts, the images and the install scripts name no torch from 2.0 on, whose launcher passes
       `--local_rank` (`PyTorch 1.7.1`, `cudatoolkit=10.1`), and in a file of DeepSpeed, whose launcher passes `--local_rank`.
@@ -238,14 +239,10 @@ def _is_settled(project: Project, module: SourceModule) -> bool:
     """True where a launcher of this age passes it, or another file takes it from the environment."""
     if _is_old(project, module):
         return True
-    paths = (p for p in project.files_containing(b"LOCAL_RANK") if not is_test_file(p))
-    found = (p for p in paths if _TAKEN_FROM_ENVIRONMENT.search(project.read(p) or b""))
-    return any(not _is_another_script(project, p) or same_program(project, module.path, p) for p in found)
-
-
-def _is_another_script(project: Project, path: str) -> bool:
-    """True for a file that is run itself, and that nobody imports: what it reads is for its own arguments."""
-    return b"__main__" in (project.read(path) or b"") and not project.files_importing(stem_of(path))
+    paths = [p for p in project.files_containing(b"LOCAL_RANK") if not is_test_file(p)]
+    near = [project.read(p) or b"" for p in paths if not has_its_own(project, p, module.path)]
+    # `local_rank = cfg.LOCAL_RANK` takes what some file has put there
+    return any(map(_TAKEN_FROM_ENVIRONMENT.search, near)) and any(map(ASKED.search, near))
 
 
 def _is_launched_with_it(project: Project) -> bool:

@@ -26,6 +26,7 @@ _REFUSED = (
     f"{LAUNCHER} passes `--local-rank` since torch 2.0, and the parser at {{}} takes `--local_rank` alone: "
     'every process ends with "unrecognized arguments"'
 )
+_REFUSED_BY_FIELDS = f"{LAUNCHER} passes `--local-rank` since torch 2.0, and {{}}: every process ends there with ValueError"
 
 
 class TorchDistributedLaunch(DdpCodemod):
@@ -72,10 +73,12 @@ class TorchDistributedLaunch(DdpCodemod):
     - Says nothing of a script that cannot be made ready (another parser, a default that is worked out, no `LOCAL_RANK`), and of
       options that torchrun does not know or that a variable may hold, where the start ends in no error.
     - Reports those where argparse takes `--local_rank` alone, and torch 2 is not ruled out: the launcher passes `--local-rank`.
+      So with `HfArgumentParser`, where a pin holds transformers below 4.46, whose parser takes both spellings.
 
     ## References
     The page of `torchrun`: "Transitioning from torch.distributed.launch to torchrun"; the warning of the module in torch 2.13;
-    the parsers of both in `torch/distributed/run.py`; runs of both on two processes.
+    the parsers of both in `torch/distributed/run.py`; runs of both on two processes. `HfArgumentParser` of transformers 4.45.2
+    and 4.46.0, run with `--local-rank=1`: "Some specified arguments are not used by the HfArgumentParser" in the first.
     """
 
     code = "DDP702"
@@ -83,7 +86,8 @@ class TorchDistributedLaunch(DdpCodemod):
     subject = "Start ranks by torchrun"
     must_show = "The job starts as many ranks as before, without the warning; each takes another GPU."
     printed = (
-        ("torch.distributed.launch is deprecated", "unrecognized arguments: --use_env", "arguments are required: --local_rank")
+        ("torch.distributed.launch is deprecated", "unrecognized arguments: --use_env", "arguments are required: --local_rank",
+         "arguments are not used by the HfArgumentParser: ['--local-rank")
     )
     TRIGGERS = ((LAUNCHER.encode(),),)
     READS_TESTS = False
@@ -119,12 +123,13 @@ class TorchDistributedLaunch(DdpCodemod):
         not_ready = next((r.why for r in ready if r.why), "")
         if not scripts or (not_ready and all(is_only_named_so(command, path) for path in scripts)):
             return None
-        refused = next((r.refused for r in ready if r.refused), "")
+        by_fields = _by_fields(ready)
+        refused = by_fields or next((_REFUSED.format(r.refused) for r in ready if r.refused), "")
         if command.starts_one and not refused:
             return None  # one process warns once, and no rank of it is told its place by this
         why = command.strange or not_ready
         if why or not edits:
-            return self._told(command, refused, why) if refused else None
+            return self._told(command, refused, why, by_fields=bool(by_fields)) if refused else None
         return self._fixed(command, edits, older, ready) if refused or not (older or as_old) else None
 
     def _fixed(self, command: OldCommand, edits: list[Edit], older: str, ready: list[Readiness]) -> Finding:
@@ -136,14 +141,21 @@ class TorchDistributedLaunch(DdpCodemod):
         if word is not None and set_above:  # whoever writes another name there starts another script
             stays = f"assumes that `{word.raw}` stays {word.text}: others are not made ready"
             assumes = f"{assumes}; {stays}" if assumes else stays
+        ends = _by_fields(ready)
         return self.finding(
-            command.file, command.span, f"{_OLD}: {command.becomes} starts the same ranks{instead}",
+            command.file, command.span, f"{ends or _OLD}: {command.becomes} starts the same ranks{instead}",
             level=lowest(Applicability.UNSAFE if older or set_above else Applicability.SAFE, *(r.level for r in ready)),
             edits=[*edits, *dict.fromkeys(beside)],
             evidence=[e for r in ready for e in r.evidence],
             reason="; ".join(dict.fromkeys(a for a in (assumes, *(r.assumes for r in ready)) if a)),
+            severity="crash" if ends else "",
         )  # fmt: skip
 
-    def _told(self, command: OldCommand, refused: str, why: str) -> Finding:
-        found = self.finding(command.file, command.span, _REFUSED.format(refused), reason=why)
+    def _told(self, command: OldCommand, refused: str, why: str, *, by_fields: bool) -> Finding:
+        found = self.finding(command.file, command.span, refused, reason=why, severity="crash" if by_fields else "")
         return replace(found, doubt=Doubt(refused, ()))
+
+
+def _by_fields(ready: list[Readiness]) -> str:
+    """What comes of the command by a parser that makes its options of fields; "" where one script it may mean has none."""
+    return _REFUSED_BY_FIELDS.format(ready[0].refusal) if ready and all(r.refusal for r in ready) else ""

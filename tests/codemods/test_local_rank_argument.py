@@ -410,3 +410,78 @@ def test_further_lines_of_a_call_in_a_function_stay_as_deep() -> None:
     (found,) = findings_of(RULE, source, files)
     assert found.edits
     check_transformed(RULE, source, source.replace("'--local_rank',\n", "'--local_rank', '--local-rank',\n"), files=files)
+
+
+# A start of the group that is fetched by its name
+
+KINDS = (
+    "import torch\nimport torch.distributed as dist\n\n\n"
+    "def start_slurm(port, place):\n    dist.init_process_group('nccl')\n\n\n"
+    "def start_torch(port, place):\n    torch.cuda.set_device(place % torch.cuda.device_count())\n"
+    "    dist.init_process_group('nccl')\n\n\n"
+    "def stop_torch(port, place):\n    torch.cuda.set_device(place)\n"
+)
+FETCHES = (
+    "import argparse\nimport os\n\nimport kinds\n\nparser = argparse.ArgumentParser()\nparser.add_argument('--kind')\n"
+    "{}\nargs = parser.parse_args()\n"
+)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "getattr(kinds, 'start_%s' % args.kind)(1, args.local_rank)",
+        "count, node.LOCAL_RANK = getattr(kinds, f'start_{args.kind}')(1, place=args.local_rank)",
+        "begin = getattr(kinds, 'start_' + args.kind)\nbegin(1, args.local_rank)",
+        "getattr(kinds, 'start_{}'.format(args.kind))(1, args.local_rank)",
+    ],
+)
+def test_a_function_that_is_fetched_by_a_part_of_its_name(call: str) -> None:
+    before, after = (f"{FETCHES.format(option)}{call}\n" for option in (SIMPLE, AWARE))
+    check_transformed(RULE, before, after, files={"kinds.py": KINDS})
+
+
+@pytest.mark.parametrize(
+    ("call", "kinds"),
+    [
+        ("getattr(kinds, 'begin_%s' % args.kind)(1, args.local_rank)", KINDS),  # no function is called so
+        ("getattr(kinds, 'start_%s' % args.kind)(args.local_rank, 1)", KINDS),  # it is the port
+        ("getattr(kinds, args.kind)(1, args.local_rank)", KINDS),  # any function
+        ("getattr(others, 'start_%s' % args.kind)(1, args.local_rank)", KINDS),  # of another module
+        ("getattr(kinds, 'start_%s' % args.kind)(1, args.local_rank)", KINDS.replace("(place % ", "(0 % ")),
+        ("getattr(kinds, 'start_%s' % args.kind)(1, args.local_rank)", f"import os\n\nP = os.environ['LOCAL_RANK']\n{KINDS}"),
+        ("begin = getattr(kinds, 'start_' + args.kind)\nbegin = print\nbegin(1, args.local_rank)", KINDS),
+    ],
+)
+def test_no_function_that_chooses_the_device_is_fetched(call: str, kinds: str) -> None:
+    check_nothing(RULE, f"{FETCHES.format(SIMPLE)}{call}\n", files={"kinds.py": kinds})
+
+
+MAIN = "\n\nif __name__ == '__main__':\n    main()\n"
+EVALUATES = (
+    "import argparse\nimport os\n\nimport torch\nimport torch.distributed as dist\n\n\n"
+    "def evaluate(net):\n    return net\n\n\n"
+    f"def main():\n    parser = argparse.ArgumentParser()\n    {{}}\n    args = parser.parse_args()\n"
+    f"    torch.cuda.set_device(args.local_rank)\n    {START}\n{MAIN}"
+)
+TRAINS = (
+    "import argparse\nimport os\n\nfrom module import evaluate\n\n\n"
+    "def main():\n    parser = argparse.ArgumentParser()\n    parser.add_argument('--local_rank', type=int)\n"
+    "    args = parser.parse_args()\n    if args.local_rank is None:\n"
+    f"        args.local_rank = int(os.environ.get('LOCAL_RANK', '0'))\n    evaluate(args)\n{MAIN}"
+)
+
+
+def test_a_script_that_imports_a_function_of_this_one_has_options_of_its_own() -> None:
+    check_transformed(RULE, EVALUATES.format(SIMPLE), EVALUATES.format(AWARE), files={"train.py": TRAINS})
+    shared = TRAINS.replace("    parser.add_argument('--local_rank', type=int)\n", "")  # it may be the parser of this file
+    check_nothing(RULE, EVALUATES.format(SIMPLE), files={"train.py": shared})
+    check_nothing(RULE, EVALUATES.format(SIMPLE).replace(MAIN, ""), files={"train.py": TRAINS})
+    check_nothing(RULE, EVALUATES.format(SIMPLE), files={"train.py": TRAINS, "all.py": "import module\nimport train\n"})
+
+
+def test_a_field_of_the_name_of_the_variable() -> None:
+    shares = "def share(cfg, count):\n    local_rank = cfg.LOCAL_RANK % count\n    return local_rank\n"
+    check_transformed(RULE, script(SIMPLE), script(AWARE), files={"shares.py": shares})
+    filled = "import os\n\n\ndef fill(cfg):\n    cfg.LOCAL_RANK = int(os.environ['LOCAL_RANK'])\n"
+    check_nothing(RULE, script(SIMPLE), files={"shares.py": shares, "fill.py": filled})

@@ -434,3 +434,61 @@ def test_a_torch_that_has_both_launchers_warns_at_use_env() -> None:
     assert findings_of(RULE, f"{LAUNCH} --use_env train.py\n", readme, path="run.sh")
     check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files=readme)
     check_nothing(RULE, f"{LAUNCH} --use_env train.py\n", path="run.sh", files={**FILES, "README.md": "PyTorch (= 1.8)\n"})
+
+
+# Parsers that make options of fields
+
+FIELDS = (
+    "from transformers import HfArgumentParser, TrainingArguments\n\n\ndef main():\n"
+    "    parser = HfArgumentParser((TrainingArguments,))\n    (args,) = parser.parse_args_into_dataclasses()\n\n\nmain()\n"
+)
+BEFORE_BOTH = {"requirements.txt": "transformers==4.30.2\ntorch==2.0.1\n"}
+STRICT = "the HfArgumentParser at train.py:6 takes `--local_rank` alone before transformers 4.46 (requirements.txt:1)"
+
+
+def test_a_parser_of_fields_that_refuses_the_option_of_the_launcher() -> None:
+    files = {**BEFORE_BOTH, "train.py": FIELDS}
+    (found,) = check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
+                                 files=files)  # fmt: skip
+    assert STRICT in found.message and found.severity == "crash"
+    (one,) = findings_of(RULE, "python -m torch.distributed.launch --nproc_per_node=1 train.py\n", files, path="run.sh")
+    assert one.severity == "crash"
+    imported = {**BEFORE_BOTH, "options.py": FIELDS.replace("main()\n", "options()\n"), "train.py": "import options\n"}
+    (other,) = findings_of(RULE, f"{LAUNCH} train.py\n", imported, path="run.sh")
+    assert STRICT.replace("train.py", "options.py") in other.message
+    open_torch = {**files, "requirements.txt": "transformers<4.46\ntorch>=1.3\n"}
+    (unsure,) = findings_of(RULE, f"{LAUNCH} train.py\n", open_torch, path="run.sh")
+    assert unsure.applicability is Applicability.UNSAFE and unsure.severity == "crash"
+    own = FIELDS.replace("def main", "@dataclass\nclass Place:\n    local_rank: int = -1\n\n\ndef main").replace(
+        "TrainingArguments", "Place").replace("HfArgumentParser, Place", "HfArgumentParser")  # fmt: skip
+    (told_of,) = findings_of(RULE, f"{LAUNCH} train.py\n", {**files, "train.py": own}, path="run.sh")
+    assert told_of.applicability is Applicability.DISPLAY and told_of.severity == "crash" and "a field makes" in told_of.reason
+
+
+@pytest.mark.parametrize(
+    ("script", "pins"),
+    [
+        (FIELDS, "transformers==4.46.0\ntorch==2.0.1\n"),
+        (FIELDS, "transformers>=4.17\ntorch==2.0.1\n"),  # the newest takes both
+        (FIELDS, "torch==2.0.1\n"),
+        (FIELDS.replace("dataclasses()", "dataclasses(return_remaining_strings=True)"), BEFORE_BOTH["requirements.txt"]),
+        (FIELDS.replace("dataclasses()", "dataclasses(args=[])"), BEFORE_BOTH["requirements.txt"]),
+        (FIELDS.replace("transformers import Hf", "mine import Hf"), BEFORE_BOTH["requirements.txt"]),
+        (FIELDS.replace("def main", "class Lenient(HfArgumentParser):\n    pass\n\n\ndef main"), BEFORE_BOTH["requirements.txt"]),
+    ],
+)
+def test_a_parser_of_fields_that_takes_it_or_may(script: str, pins: str) -> None:
+    found = findings_of(RULE, f"{LAUNCH} train.py\n", {"train.py": script, "requirements.txt": pins}, path="run.sh")
+    assert all(f.severity == "noise" and "HfArgumentParser" not in f.message for f in found)
+
+
+def test_one_of_two_scripts_that_a_command_may_mean() -> None:
+    other = FIELDS.replace("dataclasses()", "dataclasses(return_remaining_strings=True)")
+    files = {**BEFORE_BOTH, "train.py": FIELDS, "sub/train.py": other}
+    (found,) = findings_of(RULE, f"cd $WHERE\n{LAUNCH} train.py\n", files, path="run.sh")
+    assert found.severity == "noise" and "HfArgumentParser" not in found.message
+
+
+def test_a_parser_of_fields_for_an_old_launcher() -> None:
+    files = {"train.py": FIELDS, "requirements.txt": "transformers==4.30.2\ntorch==1.13.1\n"}
+    assert findings_of(RULE, f"{LAUNCH} train.py\n", files, path="run.sh") == []

@@ -12,6 +12,7 @@ from posixpath import dirname, join, normpath
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import transformers_pin
+from codemods.analysis.job_files.dataclass_parsers import refusing_parser
 from codemods.analysis.job_files.local_rank_option import PASSED, SPELLINGS, from_environment, local_rank_options, options_of
 from codemods.analysis.job_files.named_files import named_file
 from codemods.analysis.job_files.old_commands import OldCommand
@@ -42,6 +43,7 @@ _FIELD = lazy(
 class Readiness:
     """edits: what makes the script ready, none where it is. why: the reason that it is not, and cannot be made so.
     refused: the parser, as a sentence names it, that refuses the option which the launcher of torch 2 passes; "" where none does.
+    refusal: the same of a parser that is not argparse's own, as the rest of a sentence.
     """
 
     level: Applicability
@@ -50,6 +52,7 @@ class Readiness:
     edits: tuple[Edit, ...] = ()
     assumes: str = ""
     refused: str = ""
+    refusal: str = ""
 
 
 def is_only_named_so(command: OldCommand, script: str) -> bool:
@@ -107,7 +110,7 @@ def _find(project: Project, script: str) -> Readiness:
     if (m := next((m for m in modules if _reads_it_itself(m)), None)) is not None:
         return Readiness(Applicability.DISPLAY, f"{m.path} looks for the option in another way than by argparse")
     if not options:
-        return _without_option(project, script, paths)
+        return replace(_without_option(project, script, paths), refusal=refusing_parser(project, script, paths))
     takes_both = any(PASSED in options_of(call) for _, call in options)  # an option for each spelling will do
     refused = next((f"{m.path}:{call.lineno}" for m, call in options if not takes_both and _refuses(m, call)), "")
     found = [replace(_of_option(modules, m, call), refused=refused) for m, call in options]

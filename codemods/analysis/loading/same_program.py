@@ -53,6 +53,12 @@ def same_program(project: Project, one: str, other: str) -> bool:
     return one == other or project.keep(("same program", first, second), lambda: _together(project, first, second))
 
 
+def is_another_script(project: Project, path: str, own: str) -> bool:
+    """True for a file that is run itself, that nobody imports, and that is no part of a program of `own`."""
+    run_alone = b"__main__" in (project.read(path) or b"") and not project.files_importing(stem_of(path))
+    return run_alone and not same_program(project, own, path)
+
+
 def _together(project: Project, one: str, other: str) -> bool:
     if other in reached(project, one) or one in reached(project, other):
         return True

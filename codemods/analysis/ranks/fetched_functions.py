@@ -1,4 +1,7 @@
-"""Where a function is fetched from its module by a text that begins or ends as its name: `getattr(comm, f"init_{kind}")`."""
+"""Where a function is fetched from its module by a text that begins or ends as its name: `getattr(comm, f"init_{kind}")`.
+
+Asked from the function (who may fetch it?), and from the call (which functions may it run?).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import ast
 import os
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, qualified
 from codemods.files.import_statements import stem_of
@@ -36,6 +41,30 @@ def fetched_at(project: Project, module: SourceModule, function: FunctionNode) -
             if other is not None and len(call.args) > 1 and _fits(call.args[1], function.name):
                 if _is_of(project, other, call.args[0], module):
                     yield Fetched(other, call)
+
+
+def fetched_by(project: Project, module: SourceModule, call: ast.Call) -> Iterator[FunctionSite]:
+    """The functions of which a call may run one: `getattr(comm, "init_%s" % kind)(port)`, at once or by a name."""
+    fetch = call.func
+    if isinstance(fetch, ast.Name):
+        bound = bindings_of(module, fetch)
+        fetch = bound[0].value if len(bound) == 1 and bound[0].value is not None else fetch
+    if not isinstance(fetch, ast.Call) or dotted(fetch.func) != "getattr" or len(fetch.args) < 2:
+        return
+    home = _module_of(project, module, fetch.args[0])
+    for statement in home.tree.body if home is not None and _ends(fetch.args[1]) is not None else ():
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and _fits(fetch.args[1], statement.name):
+            assert home is not None
+            yield FunctionSite(home, statement)
+
+
+def _module_of(project: Project, module: SourceModule, holder: ast.expr) -> SourceModule | None:
+    """The file of the project that an imported name, or a dotted one, stands for."""
+    root = dotted(holder).partition(".")[0]
+    if not root or root not in module.imports:
+        return None
+    resolved = project.resolve(qualified(module, holder), module.path)
+    return project.module(resolved.path) if resolved is not None and not resolved.rest else None
 
 
 def _is_of(project: Project, module: SourceModule, holder: ast.expr, home: SourceModule) -> bool:

@@ -6,10 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
-from codemods.analysis.call_graph import called_function
+from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.handed import held_as
+from codemods.analysis.loading.same_program import is_another_script, whole_program
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.fetched_functions import fetched_by
+from codemods.files.import_statements import stem_of
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -19,7 +22,9 @@ _DEPTH = 3
 _PLACES = frozenset({"set_device", "device", "DistributedDataParallel", "DDP", "cuda", "to"})
 _NUMBERS = frozenset({"int", "list", "range", "tuple"})
 _SPAWNS = (b"mp.spawn", b"multiprocessing.spawn", b"start_processes(")
-_ASKED = lazy(rb"(?m)^[^#\n]*LOCAL_RANK")  # a comment asks for nothing, and starts nothing
+# A comment asks for nothing, and starts nothing; `cfg.LOCAL_RANK` is a field of the program's own.
+ASKED = lazy(rb"(?m)^[^#\n]*(?<![\w.])LOCAL_RANK")
+_OPTION = lazy(rb"add_argument\(\s*[\"']--local[_-]rank")
 _STARTED = lazy(rb"(?m)^[^#\n]*init_process_group")
 _GIVEN_ELSEWHERE = lazy(rb"(?<!self)\.local_rank[ \t]*=(?!=)[ \t]*(?!-?\d)")
 
@@ -49,11 +54,11 @@ def device_by_option(project: Project, module: SourceModule) -> Place | None:
         return None
     places = (_place(project, m) for m in (module, *groups))
     found = next((p for p in places if p is not None), None)
-    return found if found is not None and not _is_given_elsewhere(project) else None
+    return found if found is not None and not _is_given_elsewhere(project, module) else None
 
 
 def _asks_the_environment(module: SourceModule) -> bool:
-    return module.holds(b"LOCAL_RANK") and _ASKED.search(module.data) is not None
+    return module.holds(b"LOCAL_RANK") and ASKED.search(module.data) is not None
 
 
 def _starts_a_group(module: SourceModule) -> bool:
@@ -81,10 +86,20 @@ def _beside(project: Project, module: SourceModule) -> Iterator[SourceModule]:
             yield other
 
 
-def _is_given_elsewhere(project: Project) -> bool:
-    """True where a file of the project sets the field: `args.local_rank = gpu`."""
+def _is_given_elsewhere(project: Project, module: SourceModule) -> bool:
+    """True where a file of the project sets the field: `args.local_rank = gpu`. Another script sets that of its own options."""
     paths = (p for p in project.files_containing(b".local_rank") if not is_test_file(p))
-    return any(_GIVEN_ELSEWHERE.search(project.read(p) or b"") for p in paths)
+    found = (p for p in paths if _GIVEN_ELSEWHERE.search(project.read(p) or b""))
+    return any(not has_its_own(project, p, module.path) for p in found)
+
+
+def has_its_own(project: Project, path: str, own: str) -> bool:
+    """True for another script, whose options are not those of `own`, though it may import functions of that."""
+    if is_another_script(project, path, own):
+        return True
+    data, mine = project.read(path) or b"", project.read(own) or b""
+    scripts = b"__main__" in data and b"__main__" in mine and not project.files_importing(stem_of(path))
+    return scripts and _OPTION.search(data) is not None and path not in whole_program(project, own)
 
 
 def _place(project: Project, module: SourceModule) -> Place | None:
@@ -156,7 +171,12 @@ def _worked_out(module: SourceModule, read: ast.expr) -> ast.expr:
 
 def _in_the_function(project: Project, module: SourceModule, call: ast.Call, read: ast.expr, depth: int) -> Place | None:
     site = called_function(project, module, call)
-    if site is None or site.module.holds(b"LOCAL_RANK"):
+    sites = [site] if site is not None else [*fetched_by(project, module, call)]
+    return next((p for s in sites if (p := _within(project, s, call, read, depth)) is not None), None)
+
+
+def _within(project: Project, site: FunctionSite, call: ast.Call, read: ast.expr, depth: int) -> Place | None:
+    if site.module.holds(b"LOCAL_RANK"):
         return None
     name = held_as(site, call, read)
     if not name:
