@@ -20,7 +20,7 @@ from codemods.analysis.variance.values import Proof
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.data.rank_variance import BARS
-from codemods.data.rank_words import SHOWS_NUMBERS, TESTS_BEST
+from codemods.data.rank_words import NAMES_FILES, SHOWS_NUMBERS, TESTS_BEST
 from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
@@ -115,10 +115,10 @@ class UnreducedNumber(DdpCodemod):
     code = "DDP106"
     severity = "data"
     TRIGGERS = (
-        (b"print", b"best", b"lowest", b"highest", b"min", b"max", b"log", b"add_scalar", b"write", b"dump"),
+        (b"print", b"best", b"lowest", b"highest", b"min", b"max", b"log", b"add_scalar", b"write", b"dump", b"save"),
         (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean", b"iou", b"dice", b"recall", b"precision", b"rror"),
     )
-    SITES = (SHOWS_NUMBERS, *TESTS_BEST)
+    SITES = (SHOWS_NUMBERS, NAMES_FILES, *TESTS_BEST)
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -227,5 +227,10 @@ def _message(number: Number) -> str:
         return (
             f"`{text}` is what rank 0 has of its own share of the data, and decides{there} which result is the best: the "
             "other shares have no say"
+        )
+    if number.names:
+        return (
+            f"rank 0 puts `{text}`{there} into the name of the file, and it is that of its own share of the data: the others' are "
+            "not in it"
         )
     return f"rank 0 gives `{text}`{there} as the result, but it is that of its own share of the data: the others' are not in it"
