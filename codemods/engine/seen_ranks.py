@@ -111,8 +111,8 @@ def unstarted_by(codemod: DdpCodemod, finding: Finding, place: SourceModule | No
     ends the program, though noise of it is heard once, and what takes a second rank does not come about. A hang is reported all
     the same, and so is an error that ends each run of a program written for a launcher's processes. Noise is not worth a word
     where no text says how anything is started, either, nor where nothing says that there are several: of 151 such fixes under a
-    Trainer whose devices settings give, half were, and of eight reports on a number that is one rank's own none was; but where the
-    function has Lightning reduce another, ranks are meant.
+    Trainer whose devices settings give, half were, and of eight reports on a number that is one rank's own none was; but where
+    the function has Lightning reduce another, ranks are meant.
     """
     if codemod.topic() not in OF_RUNS or finding.severity == "hang":
         return ""

@@ -1407,7 +1407,7 @@ def test_a_number_of_an_evaluation_in_the_name_of_a_file(path: str) -> None:
 
 def test_a_name_without_a_number_and_one_of_the_training() -> None:
     assert named("f'{folder}/{epoch}.pth'") == []
-    trained = NAMED.replace("total += self.loss_of(self.model(batch)).item()",
-                            "loss = self.loss_of(self.model(batch))\n            loss.backward()\n            total += loss.item()")  # fmt: skip
+    step = "loss = self.loss_of(self.model(batch))\n            loss.backward()\n            total += loss.item()"
+    trained = NAMED.replace("total += self.loss_of(self.model(batch)).item()", step)
     assert named("f'{folder}/{epoch}_{val_loss:.3f}.pth'", trained) == []
     assert named("f'{folder}/{epoch}_{val_loss:.3f}.pth'", NAMED.replace("if self.rank == 0:", "if epoch > 2:")) == []

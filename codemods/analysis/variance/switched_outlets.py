@@ -1,4 +1,4 @@
-"""Methods that show what they are handed where a field of their object is set, which is so on rank 0 alone: `if self.enabled:`."""
+"""Methods that show what they are handed where a field of their object is set, on rank 0 alone: `if self.enabled:`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def shows_where_switched_on(analysis: Analysis, site: FunctionSite) -> bool:
 def _shows(analysis: Analysis, owner: ClassSite, method: FunctionNode) -> bool:
     given = set(parameters(method)) - {"self", "cls"}
     showing = [c for c in walk_scope(method) if isinstance(c, ast.Call) and says_shown(c) and _is_handed(c, given)]
-    return bool(showing) and all(any(_is_of_zero(analysis, owner, f) for f in _switches(owner.module, method, c)) for c in showing)
+    switches = [_switches(owner.module, method, c) for c in showing]
+    return bool(showing) and all(any(_is_of_zero(analysis, owner, f) for f in fields) for fields in switches)
 
 
 def _is_handed(call: ast.Call, names: set[str]) -> bool:
@@ -85,8 +86,8 @@ def _is_test_for_zero(analysis: Analysis, value: Value) -> bool:
     module = analysis.project.module(origin.path)
     if module is None:
         return False
-    tests = [n for kind in (ast.IfExp, ast.Compare, ast.BoolOp, ast.UnaryOp) for n in module.nodes(kind)
-             if n.lineno <= origin.line <= (n.end_lineno or n.lineno)]  # fmt: skip
+    kinds: tuple[type[ast.expr], ...] = (ast.IfExp, ast.Compare, ast.BoolOp, ast.UnaryOp)
+    tests = [n for kind in kinds for n in module.nodes(kind) if n.lineno <= origin.line <= (n.end_lineno or n.lineno)]
     splits = [(n, s) for n in tests if (s := known_split(module, n, analysis.project)) is not None]
     inner = {id(below) for n, _ in splits for below in walk(n) if below is not n}
     outer = [s for n, s in splits if id(n) not in inner]
