@@ -75,7 +75,8 @@ def _is_of_zero(analysis: Analysis, owner: ClassSite, field: str) -> bool:
 def _may_turn(analysis: Analysis, link: Link) -> bool:
     """True for a step that may turn the answer round: `Board(quiet=not is_main)`."""
     module = analysis.project.module(link.path)
-    steps = [n for kind in (ast.Assign, ast.AnnAssign, ast.Call) for n in module.nodes(kind)] if module is not None else []
+    kinds: tuple[type[ast.stmt | ast.expr], ...] = (ast.Assign, ast.AnnAssign, ast.Call)
+    steps = [n for kind in kinds for n in module.nodes(kind)] if module is not None else []
     here = [n for n in steps if n.lineno <= link.line <= (n.end_lineno or n.lineno)]
     return module is None or any(_TURNS.search(module.text_of(n)) for n in here)
 
