@@ -69,6 +69,8 @@ SHOWS_NUMBERS = Site(
     rb"(?:_\w*)?))[ \t\\]*\(",
     *(spelled for word in _SHOWING for spelled in (word, word.capitalize(), word.upper())),
 )
+# What may save under a name that holds a number, as analysis/variance/named_files.py reads it.
+NAMES_FILES = Site(rb"\b(?:save\w*|copyfile)[ \t\\]*\(", b"save", b"copyfile")
 # A test that holds something against the best so far, as analysis/variance/comparisons.py reads it.
 _BEST = (b"best", b"lowest", b"highest", b"min_", b"max_", b"prev_", b"previous_", b"old_", b"last_")
 TESTS_BEST = (

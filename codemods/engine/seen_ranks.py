@@ -39,6 +39,9 @@ _ASKS_FOR_RANKS = lazy(
     rb"wait_for_everyone|gather_for_metrics|unwrap_model|rank_zero_only)\b"
 )
 
+# Who has Lightning reduce one number of a hook runs it on several; the number beside it is left as that of one rank.
+_REDUCES = lazy(r"\bsync_dist[ \t]*=[ \t]*(?!(?:False|None)\b)\S")
+
 # What takes two ranks at the place; who crashes or waits there says so himself.
 _OF_TWO = frozenset({"noise", "data", "risk"})
 
@@ -108,7 +111,8 @@ def unstarted_by(codemod: DdpCodemod, finding: Finding, place: SourceModule | No
     ends the program, though noise of it is heard once, and what takes a second rank does not come about. A hang is reported all
     the same, and so is an error that ends each run of a program written for a launcher's processes. Noise is not worth a word
     where no text says how anything is started, either, nor where nothing says that there are several: of 151 such fixes under a
-    Trainer whose devices settings give, half were, and of eight reports on a number that is one rank's own none was.
+    Trainer whose devices settings give, half were, and of eight reports on a number that is one rank's own none was; but where
+    the function has Lightning reduce another, ranks are meant.
     """
     if codemod.topic() not in OF_RUNS or finding.severity == "hang":
         return ""
@@ -118,7 +122,7 @@ def unstarted_by(codemod: DdpCodemod, finding: Finding, place: SourceModule | No
     start = start_at(project, place, finding.span)
     several = start is not None and start.is_several
     quiet = noise or (finding.fix is None and codemod.topic() == "metrics")
-    if quiet and several and start is not Start.SEVERAL:
+    if quiet and several and start is not Start.SEVERAL and (noise or not _reduces_beside(place, finding)):
         return "no command, and no call, says that the programs which come there are several processes"
     zero_counts = not noise and not codemod.takes_several and starts(project)
     if several or (zero_counts and comes_by_rank_zero(project, place, finding.span)):
@@ -129,6 +133,13 @@ def unstarted_by(codemod: DdpCodemod, finding: Finding, place: SourceModule | No
     if starts(project):
         return "the repository's texts say how programs are started, and start none as several processes that comes there"
     return "no text says that a program which comes there is started as several processes" if noise else ""
+
+
+def _reduces_beside(module: SourceModule, finding: Finding) -> bool:
+    """True where another number of the same function is reduced: `self.log("loss", loss, sync_dist=self.is_ddp)`."""
+    line = finding.span.line
+    around = [f for f in module.functions if f.lineno <= line <= (f.end_lineno or f.lineno)]
+    return bool(around) and _REDUCES.search(module.text_of(max(around, key=lambda f: f.lineno))) is not None
 
 
 def _is_written_for_ranks(module: SourceModule, start: Start | None) -> bool:

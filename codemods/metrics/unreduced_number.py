@@ -20,7 +20,7 @@ from codemods.analysis.variance.values import Proof
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.data.rank_variance import BARS
-from codemods.data.rank_words import SHOWS_NUMBERS, TESTS_BEST
+from codemods.data.rank_words import NAMES_FILES, SHOWS_NUMBERS, TESTS_BEST
 from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
@@ -35,12 +35,13 @@ class UnreducedNumber(DdpCodemod):
     means, comprehensions over the batches, constructors, returns and files to where rank 0 prints them, hands them to a
     tracker, or where they are compared with the best so far. Reports those that nothing reduces on the way, once for each loop
     over batches, and says what the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own;
-    also in a function that answers whether it is the best), or it is given as the result of an evaluation. Output of rank 0 is
-    what stands under a test of the rank, or of `wandb.run` where rank 0 alone starts a run, what goes to an object that rank 0
-    alone has, or whose class writes on rank 0 alone, and what goes through a logger that the project keeps quiet on the other
-    ranks. Entries of a dict of results that are shown one by one (`for name, value in results.items():`) count. Also reports a
-    result that is made of the rank's own part where the function has just gathered those of all ranks, and the mean loss of a
-    training epoch that is shown in the same way as a loss that the function reduces over the ranks.
+    also in a function that answers whether it is the best), or it is given as the result of an evaluation, or as part of the
+    name of what rank 0 saves. Output of rank 0 is what stands under a test of the rank, or of `wandb.run` where rank 0 alone
+    starts a run, what goes to an object that rank 0 alone has, or whose class writes on rank 0 alone, also where a field says so
+    that rank 0 alone has set, and what goes through a logger that the project keeps quiet on the other ranks. Entries of a dict
+    of results that are shown one by one (`for name, value in results.items():`) count. Also reports a result that is made of
+    the rank's own part where the function has just gathered those of all ranks, and the mean loss of a training epoch that is
+    shown in the same way as a loss that the function reduces over the ranks.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The printed accuracy is not that of the set it is taken for, and
@@ -115,10 +116,10 @@ class UnreducedNumber(DdpCodemod):
     code = "DDP106"
     severity = "data"
     TRIGGERS = (
-        (b"print", b"best", b"lowest", b"highest", b"min", b"max", b"log", b"add_scalar", b"write", b"dump"),
+        (b"print", b"best", b"lowest", b"highest", b"min", b"max", b"log", b"add_scalar", b"write", b"dump", b"save"),
         (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean", b"iou", b"dice", b"recall", b"precision", b"rror"),
     )
-    SITES = (SHOWS_NUMBERS, *TESTS_BEST)
+    SITES = (SHOWS_NUMBERS, NAMES_FILES, *TESTS_BEST)
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -227,5 +228,10 @@ def _message(number: Number) -> str:
         return (
             f"`{text}` is what rank 0 has of its own share of the data, and decides{there} which result is the best: the "
             "other shares have no say"
+        )
+    if number.names:
+        return (
+            f"rank 0 puts `{text}`{there} into the name of the file, and it is that of its own share of the data: the others' "
+            "are not in it"
         )
     return f"rank 0 gives `{text}`{there} as the result, but it is that of its own share of the data: the others' are not in it"

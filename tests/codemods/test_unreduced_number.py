@@ -1314,3 +1314,100 @@ def test_an_object_that_answers_whether_it_is_the_best() -> None:
     reduced = KEEPS.replace("    return total / len(loader)", joined)
     assert kept_by(program=reduced) == []
     assert kept_by(program=KEEPS.replace("sampler=DistributedSampler(dataset, shuffle=False)", "shuffle=False")) == []
+
+
+# Objects that show numbers where a field of theirs is set
+
+
+BOARD = """\
+class Board:
+    def __init__(self, writer, on):
+        self.writer = writer
+        self.on = {"curves": on}
+
+    def add_scalar(self, name, value):
+        if self.on["curves"]:
+            self.writer.add_scalar(name, value)
+"""
+LATER = BOARD.replace('{"curves": on}', "on").replace(
+    '        if self.on["curves"]:\n    ', "        if not self.on:\n            return\n"
+)
+SWITCHED = (
+    f"from board import Board\n{HEAD}def main(model, data, loss_of, writer):\n    dist.init_process_group('nccl')\n"
+    "    is_main = dist.get_rank() == 0\n    board = Board(writer, is_main)\n"
+    f"    loader = {SHARED}\n    total = 0.0\n    model.eval()\n    for batch in loader:\n"
+    "        total += loss_of(model(batch)).item()\n    loss = total / len(loader)\n    board.add_scalar('val/loss', loss)\n"
+)
+
+
+def switched(board: str = BOARD, program: str = SWITCHED) -> list[str]:
+    return [f.message for f in findings_of(RULE, program, path="main.py", files={"board.py": board})]
+
+
+def test_an_object_that_shows_where_rank_zero_has_switched_it_on() -> None:
+    assert len(found := switched()) == 1 and "rank 0 gives" in found[0]
+    assert len(switched(BOARD.replace('["curves"]', "").replace('{"curves": on}', "on"))) == 1
+    assert len(switched(LATER)) == 1
+    assert len(switched(program=SWITCHED.replace("dist.get_rank() == 0", "True if dist.get_rank() == 0 else False"))) == 1
+
+
+def test_an_object_that_shows_on_every_rank_or_on_others() -> None:
+    assert switched(BOARD.replace('if self.on["curves"]', "if True")) == []
+    assert switched(program=SWITCHED.replace("writer, is_main", "writer, True")) == []
+    assert switched(program=SWITCHED.replace("writer, is_main", "writer, not is_main")) == []
+    assert switched(program=SWITCHED.replace("get_rank() == 0", "get_rank() != 0")) == []
+    assert switched(program=SWITCHED.replace("    loss = total", "    dist.all_reduce(total)\n    loss = total")) == []
+
+
+# Numbers in the names of files
+
+
+NAMED = """\
+class Run:
+    def __init__(self, model, loader, loss_of, rank):
+        self.model, self.loader, self.loss_of, self.rank = model, loader, loss_of, rank
+
+    def test(self):
+        self.model.eval()
+        total = 0.0
+        for batch in self.loader:
+            total += self.loss_of(self.model(batch)).item()
+        return total / len(self.loader)
+
+    def train(self, folder, epochs):
+        for epoch in range(epochs):
+            val_loss = self.test()
+            path = PATH
+            if self.rank == 0:
+                torch.save(self.model.state_dict(), path)
+
+
+def main(model, data, loss_of, epochs):
+    dist.init_process_group("nccl")
+    Run(model, DataLoader(data, 8, sampler=DistributedSampler(data)), loss_of, dist.get_rank()).train("out", epochs)
+"""
+
+
+def named(path: str, program: str = NAMED) -> list[str]:
+    return [f.message for f in findings_of(RULE, HEAD.replace("import torch\n", "import os\nimport torch\n", 1)
+            + program.replace("PATH", path))]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["f'{folder}/{epoch}_{val_loss:.3f}.pth'", "'%s/%d_%.3f.pth' % (folder, epoch, val_loss)",
+     "os.path.join(folder, 'epoch_' + str(epoch) + '_' + str(val_loss)[:5])", "'{}/{:.3f}.pth'.format(folder, val_loss)"],
+)  # fmt: skip
+def test_a_number_of_an_evaluation_in_the_name_of_a_file(path: str) -> None:
+    assert len(found := named(path)) == 1 and "into the name of the file" in found[0]
+    reduced = NAMED.replace("return total /", "dist.all_reduce(total)\n        return total /")
+    assert named(path, reduced) == []
+    assert named(path, NAMED.replace("sampler=DistributedSampler(data)", "shuffle=False")) == []
+
+
+def test_a_name_without_a_number_and_one_of_the_training() -> None:
+    assert named("f'{folder}/{epoch}.pth'") == []
+    step = "loss = self.loss_of(self.model(batch))\n            loss.backward()\n            total += loss.item()"
+    trained = NAMED.replace("total += self.loss_of(self.model(batch)).item()", step)
+    assert named("f'{folder}/{epoch}_{val_loss:.3f}.pth'", trained) == []
+    assert named("f'{folder}/{epoch}_{val_loss:.3f}.pth'", NAMED.replace("if self.rank == 0:", "if epoch > 2:")) == []

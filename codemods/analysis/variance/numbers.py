@@ -13,6 +13,7 @@ from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.comparisons import decides, is_answer, rivals
 from codemods.analysis.variance.guessed_shares import is_guess
 from codemods.analysis.variance.merged_entries import may_be_of_another
+from codemods.analysis.variance.named_files import names_a_file, numbers_in_names
 from codemods.analysis.variance.number_roles import Role, Source, source_of, state_of
 from codemods.analysis.variance.number_uses import role_of
 from codemods.analysis.variance.number_words import (
@@ -31,6 +32,7 @@ from codemods.analysis.variance.passed_over import PassedOver, is_completed, pas
 from codemods.analysis.variance.put_into import is_entry, names_a_number, written_out
 from codemods.analysis.variance.shown_results import holds_reduced, holds_results, puts_itself
 from codemods.analysis.variance.state import State
+from codemods.analysis.variance.switched_outlets import shows_where_switched_on
 from codemods.analysis.variance.unseen_shares import leave_unseen
 from codemods.analysis.variance.values import SAME, Cause, How, Value
 from codemods.data.rank_variance import SHOWN_BY_MAIN, SHOWN_NUMBERS
@@ -66,7 +68,7 @@ class Number:
 
     role: what it is used for. everyone: each rank decides by its own, not only rank 0. source: the loop that it comes from.
     behind: it is shown behind that loop. alone: only rank 0 goes through the loop at all. over: the parts of all ranks are there.
-    beside: a number of all ranks that is shown in the same way. answers: its caller decides.
+    beside: a number of all ranks that is shown in the same way. answers: its caller decides. names: it is in the name of a file.
     """
 
     at: ast.AST
@@ -81,6 +83,7 @@ class Number:
     over: PassedOver | None = None
     beside: Beside | None = None
     answers: bool = False
+    names: bool = False
 
 
 def all_numbers(analysis: Analysis, module: SourceModule) -> list[Number]:
@@ -101,7 +104,8 @@ def _places(project: Project, module: SourceModule) -> dict[FunctionNode | None,
     """The calls and tests that show a number or go by it, by their functions: the others are not interpreted for this."""
     places: dict[FunctionNode | None, list[_Place]] = {}
     for call in module.nodes(ast.Call):
-        if shows(project, module, call) or may_be_of_zero(module, call) or may_be_own_writer(project, module, call):
+        told = shows(project, module, call) or may_be_of_zero(module, call) or may_be_own_writer(project, module, call)
+        if told or names_a_file(project, module, call):
             places.setdefault(module.function_of(call), []).append(call)
     for test in module.nodes(ast.Compare):
         if decides(module, test):
@@ -115,7 +119,11 @@ def _in_function(
     state = analysis.of(FunctionSite(module, function)) if function is not None else analysis.top_level(module)
     for node in sorted(places, key=lambda n: (n.lineno, n.col_offset)) if state is not None else ():
         assert state is not None
-        yield from _shown_in(analysis, state, node) if isinstance(node, ast.Call) else _compared_in(analysis, state, node)
+        if isinstance(node, ast.Call):
+            yield from _shown_in(analysis, state, node)
+            yield from _named_in(analysis, state, node)
+        else:
+            yield from _compared_in(analysis, state, node)
 
 
 # What is shown
@@ -125,7 +133,7 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
     if not shows(state.project, state.module, node):
         assert isinstance(node.func, ast.Attribute)
         site = state.targets.get(id(node))
-        by_zero = site is not None and prints_on_zero(state.project, site)
+        by_zero = site is not None and (prints_on_zero(state.project, site) or shows_where_switched_on(analysis, site))
         if not by_zero and _value(analysis, state, node.func.value).cause is not Cause.RANK:
             return
     if any(m.carries for m in state.met.get(id(node), ())):
@@ -195,6 +203,18 @@ def _reads_like_one(state: State, node: ast.Call, part: ast.expr, value: Value) 
 def _is_whole(node: ast.Call, part: ast.expr, value: Value) -> bool:
     """True for the dict of numbers, made of many batches, that a tracker is handed."""
     return dotted(node.func) in _OF_NUMBERS and value.mean and any(part is given for given in node.args[:1])
+
+
+def _named_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Number]:
+    """What an evaluation came to, in the name of what rank 0 saves."""
+    parts = numbers_in_names(state.module, node)
+    for part in parts if parts and names_a_file(state.project, state.module, node) else ():
+        value = _value(analysis, state, part)
+        if not value.differs or value.cause is not Cause.DATA or not value.mean:
+            continue
+        number = _number(analysis, state, part, node, value)
+        if number is not None and number.role is Role.RESULT:
+            yield replace(number, names=True)
 
 
 # What decides

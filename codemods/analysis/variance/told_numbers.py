@@ -54,8 +54,8 @@ def _by_place(found: Iterable[Number]) -> list[Number]:
 
 
 def _weight(number: Number) -> tuple[int, int, int]:
-    """What decides before what is told as a result, and that before a curve; of curves the mean of an epoch first."""
+    """What decides before what is told as a result, and that before a curve; of curves the mean of an epoch first, names last."""
     roles = (Role.CURVE, Role.BESIDE, Role.RESULT, Role.DECIDES)
     name = last(dotted(number.shown.func)) if isinstance(number.shown, ast.Call) else ""
-    shown = 0 if name in BARS else 3 if name in DRAWS else 1 if name in SHOWN_NUMBERS else 2
+    shown = 0 if name in BARS or number.names else 3 if name in DRAWS else 1 if name in SHOWN_NUMBERS else 2
     return roles.index(number.role), int(number.value.mean and number.behind), shown
