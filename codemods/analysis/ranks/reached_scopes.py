@@ -6,7 +6,7 @@ With the top levels of the files that these stand in, which run on import. What 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from codemods.analysis.call_graph import find_function
@@ -34,14 +34,17 @@ _Asks = Callable[[Project, SourceModule, ast.AST, LeftOut | None], T]
 
 
 def reached(
-    project: Project, program: SourceModule, left_out: LeftOut | None
+    project: Project, program: SourceModule, left_out: LeftOut | None, entries: Sequence[FunctionNode] | None = None
 ) -> Iterator[tuple[SourceModule, ast.AST]]:
     """The program's top level, and each function and class that it names, or that what it names does: handed on is called.
 
-    With the top levels of the files that these stand in, which run on import.
+    With the top levels of the files that these stand in, which run on import. entries: the functions that the command line
+    calls in the run which is asked about; all that it may call, if left out.
     """
     queue: list[tuple[SourceModule, ast.AST]] = [(program, program.tree)]
-    queue += ((program, f) for f in program.tree.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and _is_entry(f))
+    if entries is None:
+        entries = [f for f in program.tree.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and _is_entry(f)]
+    queue += ((program, f) for f in entries)
     seen = {(program.path, 0)}
     while queue and len(seen) < MOST_SCOPES:
         module, scope = queue.pop(0)
