@@ -34,7 +34,7 @@ def of_one(source: str, files: dict[str, str] | None = None, at: str = CALL) -> 
     [
         PROGRAM,
         PROGRAM.replace("    note(folder)", "    wandb.init(project=folder)").replace(NOTE, ""),
-        PROGRAM.replace("import click", "import typer").replace("@click.group()\ndef cli():\n    pass\n", "cli = typer.Typer()\n"),
+        PROGRAM.replace("import click", "import typer").replace("@click.group()\ndef cli():\n    pass", "cli = typer.Typer()"),
         PROGRAM.replace("    note(folder)\n", "    def each():\n        note(folder)\n    each()\n"),
         PROGRAM.replace("    note(folder)\n", "    report(folder)\n") + "\n\ndef report(folder):\n    note(folder)\n",
     ],

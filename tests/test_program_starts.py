@@ -939,7 +939,7 @@ SPAWNING = "import torch.multiprocessing as mp\n\ndef run(work):\n    mp.spawn(w
         f"{SPAWNING}def main(run=3):\n    print(run)\n{MAIN}",
         f"{SPAWNING}def main():\n    print([run.id for run in open('runs.txt')])\n{MAIN}",
         f"from starts import run\n\ndef main():\n    with open('log.txt') as run:\n        run.write('a')\n{MAIN}",
-        f"from starts import run\n\ndef main():\n    def show():\n        return run.name\n    run = open('a')\n    show()\n{MAIN}",
+        f"from starts import run\n\ndef main():\n    def at():\n        return run.name\n    run = open('a')\n    at()\n{MAIN}",
     ],
 )
 def test_a_value_of_the_function_is_no_function_of_the_file(source: str) -> None:

@@ -385,7 +385,8 @@ FITTED = (
     "    wandb.log({'done': 1})\n\n\nif __name__ == '__main__':\n    main(1)\n"
 )
 STARTING = (
-    "import os\n\nimport wandb\n\nRANK = int(os.environ.get('RANK', 0))\n\n\ndef begin():\n    return wandb.init(project='b')\n\n\n"
+    "import os\n\nimport wandb\n\nRANK = int(os.environ.get('RANK', 0))\n\n\n"
+    "def begin():\n    return wandb.init(project='b')\n\n\n"
 )
 AS_A_SCRIPT = "if __name__ == '__main__':\n    begin()\n"
 
