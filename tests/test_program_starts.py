@@ -924,3 +924,38 @@ def test_srun_in_a_text_of_python(command: str, expected: Start) -> None:
     note = f'def main():\n    """Run with python train.py, or in a job with {command} train.py"""\n    LightningCLI(Net)\n'
     source = f"from lightning.pytorch.cli import LightningCLI\n\n{note}{MAIN}"
     assert start(source, {"job.sh": "#SBATCH --gres=gpu:1\nsrun python train.py\n"}) is expected
+
+
+# Names of functions that mean a value where they are read
+
+SPAWNING = "import torch.multiprocessing as mp\n\ndef run(work):\n    mp.spawn(work, nprocs=4)\n\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"import wandb\n{SPAWNING}def main():\n    run = wandb.init()\n    print(run.name)\n{MAIN}",
+        f"{SPAWNING}def main():\n    for run in range(3):\n        print(run)\n{MAIN}",
+        f"{SPAWNING}def main(run=3):\n    print(run)\n{MAIN}",
+        f"{SPAWNING}def main():\n    print([run.id for run in open('runs.txt')])\n{MAIN}",
+        f"from starts import run\n\ndef main():\n    with open('log.txt') as run:\n        run.write('a')\n{MAIN}",
+        f"from starts import run\n\ndef main():\n    def at():\n        return run.name\n    run = open('a')\n    at()\n{MAIN}",
+    ],
+)
+def test_a_value_of_the_function_is_no_function_of_the_file(source: str) -> None:
+    assert start(source, {"starts.py": SPAWNING}) is Start.ONE
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"{SPAWNING}def main():\n    run(print)\n{MAIN}",
+        f"{SPAWNING}def show():\n    run = 3\n    return run\n\ndef main():\n    show()\n    run(print)\n{MAIN}",
+        f"{SPAWNING}def main(run=run):\n    run(print)\n{MAIN}",  # the default is the function
+        f"{SPAWNING}def apply(run):\n    run(print)\n\ndef main():\n    apply(run)\n{MAIN}",
+        f"def main():\n    from starts import run\n    run(print)\n{MAIN}",
+        f"{SPAWNING}def main():\n    names = [run for run in 'ab']\n    run(names)\n{MAIN}",
+    ],
+)
+def test_a_name_that_still_means_the_function(source: str) -> None:
+    assert start(source, {"starts.py": SPAWNING}) is Start.SEVERAL

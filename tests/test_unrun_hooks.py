@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.analysis.ranks.unrun_hooks import is_in_untested_hook
+from codemods.analysis.ranks.unrun_hooks import is_in_unrun_hook, is_in_untested_hook
 from codemods.engine.find import find_in
 from codemods.metrics.unsynced_metric import UnsyncedMetric
 from codemods.ranks.unguarded_print import UnguardedPrint
@@ -251,3 +251,92 @@ def test_a_stage_that_nobody_asks_for(test: str, more: dict[str, str], left: boo
     assert module is not None
     assert is_in_untested_hook(project, module, 9) is left
     assert not is_in_untested_hook(project, module, 7)
+
+
+# Writers of predictions
+
+WRITER = """\
+import torch
+from lightning.pytorch.callbacks import BasePredictionWriter
+
+
+class Out(BasePredictionWriter):
+    def __init__(self, folder, interval="batch"):
+        super().__init__(interval)
+        self.folder = folder
+
+    def write_on_batch_end(self, trainer, module, prediction, indices, batch, i, loader):
+        torch.save(prediction, f"{self.folder}/{i}.pt")
+
+    def write_on_epoch_end(self, trainer, module, predictions, indices):
+        torch.save(predictions, f"{self.folder}/all.pt")
+"""
+PREDICT = """\
+import lightning.pytorch as pl
+from nets import Out
+
+
+def main(model):
+    trainer = pl.Trainer(devices=4, strategy="ddp", callbacks=[MADE])
+    trainer.fit(model)
+    trainer.predict(model)
+
+
+if __name__ == "__main__":
+    main(1)
+"""
+
+
+def unrun(made: str, writer: str = WRITER, files: dict[str, str] | None = None) -> list[str]:
+    project = project_of(writer, {"predict.py": PREDICT.replace("MADE", made), **(files or {})}, path="nets.py")
+    module = project.module("nets.py")
+    assert module is not None
+    hooks = [f for f in module.functions if f.name.startswith("write_")]
+    return [f.name for f in hooks if is_in_unrun_hook(project, module, f.lineno + 1)]
+
+
+@pytest.mark.parametrize(
+    ("made", "writer"),
+    [
+        ("Out('a')", WRITER),
+        ("Out('a', interval='batch')", WRITER.replace('interval="batch"', "interval")),
+        ("Out('a', 'batch')", WRITER),
+        ("Out('a')", WRITER.replace("super().__init__(interval)", "super().__init__(write_interval='batch')")),
+        ("Out(folder='a', interval='batch')", WRITER.replace("folder, interval", "*, folder, interval")),
+        ("Out()", WRITER.replace('    def __init__(self, folder, interval="batch"):\n        super().__init__(interval)\n'
+                                 "        self.folder = folder\n\n", "    folder = 'a'\n\n")),
+    ],
+)  # fmt: skip
+def test_a_writer_by_batches_is_not_called_at_the_end(made: str, writer: str) -> None:
+    assert unrun(made, writer) == ["write_on_epoch_end"]
+
+
+def test_a_writer_at_the_end_is_not_called_by_batches() -> None:
+    assert unrun("Out('a', 'epoch')", WRITER.replace('interval="batch"', "interval")) == ["write_on_batch_end"]
+
+
+@pytest.mark.parametrize(
+    ("made", "writer", "files"),
+    [
+        ("Out('a', 'batch_and_epoch')", WRITER, {}),
+        ("Out('a', 'epoch')", WRITER, {}),  # the default asks for batches, this one for the end
+        ("Out('a', when())", WRITER, {}),
+        ("Out('a', **options)", WRITER, {}),
+        ("make(Out)", WRITER, {}),
+        ("Out('a')", WRITER, {"conf.yaml": "callback:\n  _target_: nets.Out\n  interval: epoch\n"}),
+        ("Out('a')", WRITER, {"more.py": "from nets import Out\n\ndef late():\n    return Out('b', interval='epoch')\n"}),
+        ("Out('a')", WRITER.replace("        super()", "        interval = pick(interval)\n        super()"), {}),
+        ("Out('a')", WRITER.replace("super().__init__(interval)", "self.interval = interval"), {}),
+        ("[]", WRITER, {}),
+        ("Mine('a')", WRITER, {"mine.py": "from nets import Out\n\nclass Mine(Out):\n    def __init__(self, at):\n"
+                                          "        super().__init__(at, 'epoch')\n"}),
+    ],
+)  # fmt: skip
+def test_a_writer_whose_interval_may_be_another(made: str, writer: str, files: dict[str, str]) -> None:
+    assert unrun(made, writer, files) == []
+
+
+def test_a_writer_of_predictions_that_nobody_asks_for() -> None:
+    project = project_of(WRITER, {"predict.py": PREDICT.replace("    trainer.predict(model)\n", "")}, path="nets.py")
+    module = project.module("nets.py")
+    assert module is not None and all(is_in_unrun_hook(project, module, line) for line in (11, 14))

@@ -49,7 +49,12 @@ def _annotation(module: SourceModule, node: ast.AST, name: str) -> bool | None:
 
 
 def origin_text(module: SourceModule, path: ast.expr, *, depth: int = 3) -> str:
-    """The text of a path and of what the names in it were made from, with what was put behind them (`name += …`)."""
+    """The text of a path and of what the names in it were made from, with what was put behind them (`name += …`).
+
+    What a broadcast gives is made of what one rank had, whatever it is told of the ranks.
+    """
+    if is_from_one_rank(path):
+        return ""
     parts = [module.text_of(path)]
     if depth > 0:
         for node in walk(path):
@@ -59,6 +64,12 @@ def origin_text(module: SourceModule, path: ast.expr, *, depth: int = 3) -> str:
                 values = [*(v for g in given for v in without_bar(g)), *_put_behind(module, node, name)]
                 parts += [_counted(module, v) if is_range(v) else origin_text(module, v, depth=depth - 1) for v in values]
     return " ".join(parts)
+
+
+def is_from_one_rank(value: ast.expr) -> bool:
+    """True for `broadcast_object(path, rank)`, after which all ranks have the same; numpy's `broadcast_to` is another."""
+    name = last(dotted(value.func)) if isinstance(value, ast.Call) else ""
+    return "broadcast" in name and not name.startswith(("broadcast_to", "broadcast_arrays", "broadcast_shapes"))
 
 
 def may_come_to(module: SourceModule, value: ast.expr, node: ast.AST) -> bool:

@@ -17,6 +17,7 @@ from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.observers import is_left_to_rank_zero, plain_body
 from codemods.analysis.output.output_runs import Run, output_runs
+from codemods.analysis.output.runs_of_a_program import may_be_started_by_a_library, runs_beside
 from codemods.analysis.output.runs_of_the_parent import ReportWithoutRun, reports_without_run
 from codemods.analysis.output.tracker_starts import asks_for_run, runs_of
 from codemods.analysis.ranks.rank_guards import decorated_ranks
@@ -87,7 +88,8 @@ class TrackerOnEveryRank(DdpCodemod):
     - `wandb.init` whose `mode` depends on something already, reported where keywords come from `**options`.
     - `wandb.log` where each rank has its run, be it one that is switched off (`mode=None if main else "disabled"`, WANDB_MODE
       set by rank): it is `wandb.init` that has to change, if anything.
-    - `wandb.log` where no `wandb.init` of the project is seen under a test of the rank: each rank may have its run.
+    - `wandb.log` where no `wandb.init` of the project is seen under a test of the rank: each rank may have its run. The runs of
+      another script, which nothing imports, do not count.
     - `wandb.finish()`, which does nothing without a run.
     - Calls under `if wandb.run is not None`, a test of the rank, a decorator, or called only from such a place.
     - Calls through a logger of Lightning's (`self.logger.experiment.log`), which are rank 0's already.
@@ -120,7 +122,7 @@ class TrackerOnEveryRank(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or _has_runs_on_purpose(project):
             return
-        kept = all(start.guarded and not start.everywhere for start in runs_of(project))
+        kept = all(start.guarded and not start.everywhere for start in runs_beside(project, module))
         without = reports_without_run(project, module)
         yield from (self._without_run(module, found) for found in without)
         for call, state in reports_of_heirs(project, module) if kept and module.holds(b"WandbCallback") else ():
@@ -128,7 +130,7 @@ class TrackerOnEveryRank(DdpCodemod):
         yield from self._starts(module, project)
         for writer in writers_of_each_rank(project, module):
             yield self.finding(module, writer.call, writer.message, reason=writer.reason)
-        if without or _each_rank_has_one(project) or _starts_without_a_test(project):
+        if without or _each_rank_has_one(project, module) or _starts_without_a_test(project, module):
             return  # a test for rank 0 is no help where rank 0 has no run
         homes: dict[FunctionNode | ast.Module, None] = {}
         for call in _reports(module):
@@ -267,26 +269,25 @@ def _report_alone(project: Project, module: SourceModule, run: Run) -> tuple[ast
 
 _NOT_YET = "the rank is not known yet: start it on rank 0, below where the process group is made"
 _NO_TEST = 'no test for rank 0 is seen here: start it on rank 0 alone, or give the other ranks mode="disabled"'
-_STARTED_ON_RANK_ZERO = (b"WandbLogger", b"WandbCallback", b"TrainerCallback", b"TrainingArguments", b"report_to")
 
 
 def _has_runs_on_purpose(project: Project) -> bool:
     return any(start.on_purpose for start in runs_of(project))
 
 
-def _each_rank_has_one(project: Project) -> bool:
-    return any(start.each_has_one for start in runs_of(project))
+def _each_rank_has_one(project: Project, module: SourceModule) -> bool:
+    return any(start.each_has_one for start in runs_beside(project, module))
 
 
-def _starts_without_a_test(project: Project) -> bool:
+def _starts_without_a_test(project: Project, module: SourceModule) -> bool:
     """True where the project starts runs itself and none of them is seen under a test of the rank: then each rank may have one.
 
     A logger of Lightning or a callback of transformers starts its run on rank 0, beside what else the project has.
     """
-    starts = runs_of(project)
+    starts = runs_beside(project, module)
     if not starts or any(start.guarded for start in starts):
         return False
-    return not any(project.files_containing(word) for word in _STARTED_ON_RANK_ZERO)
+    return not may_be_started_by_a_library(project)
 
 
 def _comes_everywhere(project: Project, module: SourceModule, function: FunctionNode) -> bool:

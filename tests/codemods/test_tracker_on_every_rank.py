@@ -375,3 +375,45 @@ READS_LAUNCHER = (
 def test_a_script_that_reads_a_launcher_and_starts_no_group() -> None:
     check_nothing(TrackerOnEveryRank, READS_LAUNCHER.format(start="pass"))
     assert findings_of(TrackerOnEveryRank, READS_LAUNCHER.format(start="init_distributed_mode(args)"))
+
+
+# Runs that another program starts
+
+FITTED = (
+    "import lightning.pytorch as pl\nimport wandb\n\n\ndef main(args):\n"
+    "    trainer = pl.Trainer(devices=4, logger=pl.loggers.WandbLogger(project='a'))\n    trainer.fit(args.model)\n"
+    "    wandb.log({'done': 1})\n\n\nif __name__ == '__main__':\n    main(1)\n"
+)
+STARTING = (
+    "import os\n\nimport wandb\n\nRANK = int(os.environ.get('RANK', 0))\n\n\n"
+    "def begin():\n    return wandb.init(project='b')\n\n\n"
+)
+AS_A_SCRIPT = "if __name__ == '__main__':\n    begin()\n"
+
+
+@pytest.mark.parametrize("path", ["evaluate.py", "tools/evaluate.py"])
+def test_the_runs_of_another_script_are_not_there(path: str) -> None:
+    after = FITTED.replace("    wandb.log", "    if trainer.is_global_zero:\n        wandb.log")
+    check_transformed(TrackerOnEveryRank, FITTED, after, files={path: STARTING + AS_A_SCRIPT}, path="train.py")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"begin.py": STARTING},  # a library of both may start it
+        {"begin.py": STARTING + AS_A_SCRIPT, "all.py": "import begin\nimport train\n"},  # both run in one process
+        {"train_more.py": "import begin\n", "begin.py": STARTING + AS_A_SCRIPT},
+    ],
+)
+def test_the_runs_of_a_file_that_others_import_may_be_there(files: dict[str, str]) -> None:
+    check_nothing(TrackerOnEveryRank, FITTED, files=files, path="train.py")
+
+
+def test_the_program_itself_imports_the_other_script() -> None:
+    source = FITTED.replace("import wandb\n", "import wandb\n\nfrom begin import begin\n")
+    check_nothing(TrackerOnEveryRank, source, files={"begin.py": STARTING + AS_A_SCRIPT}, path="train.py")
+
+
+def test_nothing_of_the_program_is_seen_to_start_its_run() -> None:
+    source = FITTED.replace("pl.loggers.WandbLogger(project='a')", "False")
+    check_nothing(TrackerOnEveryRank, source, files={"evaluate.py": STARTING + AS_A_SCRIPT}, path="train.py")

@@ -18,7 +18,7 @@ from codemods.analysis.names import dotted, is_parameter
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.own_lines import names_own_items
 from codemods.analysis.output.rank_share import is_of_own_item
-from codemods.analysis.paths import origin_text
+from codemods.analysis.paths import is_from_one_rank, origin_text
 from codemods.analysis.ranks.device_tests import names_a_device
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.analysis import variance
@@ -47,6 +47,8 @@ def is_own_path(
 
 
 def _is_own_path(project: Project, module: SourceModule, path: ast.expr, depth: int, whole: bool) -> bool:
+    if is_from_one_rank(path):
+        return False
     text = origin_text(module, path)
     if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path):
         return True
@@ -145,7 +147,7 @@ def _is_put_by_rank(project: Project, attribute: str) -> bool:
 
 
 def _any_put_by_rank(project: Project, attribute: str) -> bool:
-    put = re.compile(rb"\.%b\s*(?::[^=\n]+)?=[^=][^\n]*" % re.escape(attribute.encode()))
+    put = re.compile(rb"\.%b\s*(?::[^=\n]+)?=(?!=)(?!\s*[\w.]*broadcast\w*\()[^\n]+" % re.escape(attribute.encode()))
     for path in project.files_containing(f".{attribute}".encode()):
         lines = (m.group().decode("utf-8", "replace") for m in put.finditer(project.read(path) or b""))
         if any(names_rank(line) or _TEMPORARY.search(line) for line in lines):
@@ -167,7 +169,7 @@ def is_named_by_rank(project: Project, module: SourceModule, path: ast.expr) -> 
 def _returned(project: Project, module: SourceModule, path: ast.expr) -> Iterator[tuple[SourceModule, ast.expr]]:
     """What the project's functions give that a path is made by: `state_path(folder)`, `self.file(step)`."""
     made = [path, *(v for n in walk(path) if isinstance(n, ast.Name) for v in assigned(module, n, n.id)[:4])]
-    for call in (n for value in made for n in walk(value) if isinstance(n, ast.Call)):
+    for call in (n for value in made for n in walk(value) if isinstance(n, ast.Call) and not is_from_one_rank(n)):
         site = called_function(project, module, call)
         for node in walk_scope(site.node) if site is not None and site.node.name != "__init__" else ():
             if site is not None and isinstance(node, ast.Return) and node.value is not None:

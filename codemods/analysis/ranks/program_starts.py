@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from posixpath import basename
 
 from codemods.analysis.job_files.documented_starts import is_told_alone, other_starts, script_names, starts
@@ -114,6 +114,16 @@ def _start_of_all(project: Project, program: SourceModule, left_out: LeftOut | N
             break
         alone = alone or _spreads_a_model(module, scope) or _is_told_of_one(project, module, scope)
     return best, alone
+
+
+def start_in_reach(project: Project, scopes: Iterable[tuple[SourceModule, ast.AST]]) -> Start:
+    """What these scopes of a program start; OPEN where they are too many to be looked at."""
+    best = Start.ONE
+    for number, (module, scope) in enumerate(scopes, 1):
+        best = max(best, once_a_scope(project, module, scope, None, "start in", _start_in))
+        if best is not Start.ONE or number >= MOST_SCOPES:
+            return max(best, Start.OPEN)
+    return best
 
 
 def _has_no_group(project: Project, program: SourceModule) -> bool:

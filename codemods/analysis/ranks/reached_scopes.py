@@ -6,13 +6,14 @@ With the top levels of the files that these stand in, which run on import. What 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import class_facts, find_class, local_class
 from codemods.analysis.conditions import is_main_block
 from codemods.analysis.functions import functions_by_name
+from codemods.analysis.local_names import is_local_value
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.cannot_run import is_never
 from codemods.files.source import FunctionNode, SourceModule
@@ -33,14 +34,17 @@ _Asks = Callable[[Project, SourceModule, ast.AST, LeftOut | None], T]
 
 
 def reached(
-    project: Project, program: SourceModule, left_out: LeftOut | None
+    project: Project, program: SourceModule, left_out: LeftOut | None, entries: Sequence[FunctionNode] | None = None
 ) -> Iterator[tuple[SourceModule, ast.AST]]:
     """The program's top level, and each function and class that it names, or that what it names does: handed on is called.
 
-    With the top levels of the files that these stand in, which run on import.
+    With the top levels of the files that these stand in, which run on import. entries: the functions that the command line
+    calls in the run which is asked about; all that it may call, if left out.
     """
     queue: list[tuple[SourceModule, ast.AST]] = [(program, program.tree)]
-    queue += ((program, f) for f in program.tree.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and _is_entry(f))
+    if entries is None:
+        entries = [f for f in program.tree.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and _is_entry(f)]
+    queue += ((program, f) for f in entries)
     seen = {(program.path, 0)}
     while queue and len(seen) < MOST_SCOPES:
         module, scope = queue.pop(0)
@@ -80,11 +84,21 @@ def _named(
 
 
 def _names_in(project: Project, module: SourceModule, scope: ast.AST, left_out: LeftOut | None) -> tuple[str, ...]:
-    names = {
-        dotted(node) for node in inside(module, scope, left_out)
+    read = [
+        node for node in inside(module, scope, left_out)
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
-    }  # fmt: skip
-    return tuple(sorted(names))
+    ]  # fmt: skip
+    return tuple(sorted({dotted(node) for node in read if not _is_of_a_local_value(module, node)}))
+
+
+def _is_of_a_local_value(module: SourceModule, node: ast.Name | ast.Attribute) -> bool:
+    """True for `run.name` behind `run = wandb.init()` in a file that has a function `run`, too."""
+    root: ast.expr = node
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if not isinstance(root, ast.Name) or not (root.id in module.imports or _is_top(module, root.id)):
+        return False
+    return is_local_value(module, root)
 
 
 def once_a_scope(

@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.importing import users_by_step
 from codemods.analysis.job_files.documented_starts import is_apart, is_pinned_to_one, is_program, starts
+from codemods.analysis.ranks.commands_of_one import is_of_commands_of_one
 from codemods.analysis.ranks.program_starts import joins_at_most, start_of
 from codemods.analysis.ranks.run_by_programs import Search, has_programs, is_no_program
 from codemods.analysis.ranks.start_kinds import Start
@@ -23,6 +24,8 @@ def started(project: Project, module: SourceModule, node: ast.AST) -> Start | No
     """
     if not has_programs(project):
         return start_of(project, module) if _is_script_of_one(project, module) else Start.SEVERAL
+    if is_of_commands_of_one(project, module, node):
+        return Start.ONE
     search = _Starts(project)
     found = search.comes_to(module, node, shown=False)
     return Start.SEVERAL if found else search.best

@@ -1,5 +1,5 @@
 """Hooks of Lightning that no Trainer of several ranks calls: of a part of another module, of a test on one device, of predictions
-that nobody asks for, one that Lightning calls no more.
+that nobody asks for, of a writer with the other interval, one that Lightning calls no more.
 """
 
 from __future__ import annotations
@@ -7,13 +7,14 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, subclasses
-from codemods.analysis.hooks import LIGHTNING_HOOKS
+from codemods.analysis.hooks import LIGHTNING_HOOKS, WRITER_HOOKS
 from codemods.analysis.logged.own_programs import only_loads_modules
 from codemods.analysis.ranks.asked_of_one import asked_on_one_device
 from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unasked_stages import is_of_an_unasked_stage, nobody_asks
 from codemods.analysis.ranks.unused import is_of_a_library, is_packaged
+from codemods.analysis.ranks.writer_intervals import is_left_out_by_interval
 from codemods.analysis.trainer.gone_hooks import gone_hook
 from codemods.files.source import FunctionNode, SourceModule, once_a_module
 from codemods.store.project import Project
@@ -33,6 +34,8 @@ def is_in_unrun_hook(project: Project, module: SourceModule, line: int) -> bool:
         return True
     if function.name not in LIGHTNING_HOOKS - _NETWORK:
         return False
+    if is_left_out_by_interval(project, module, owner, function):
+        return True
     facts = class_facts(project, module, owner)
     if _is_of_prediction(function.name) and any(facts.is_a(role) for role in _CLASSES):
         if nobody_asks(project, "predict") or _is_predicted_on_one(project):
@@ -90,4 +93,4 @@ def _is_of_tests(name: str) -> bool:
 
 
 def _is_of_prediction(name: str) -> bool:
-    return name.startswith(("predict_", "on_predict_"))
+    return name in WRITER_HOOKS or name.startswith(("predict_", "on_predict_"))
