@@ -55,7 +55,7 @@ PHASES = """\
             for (x,) in self.loaders[part]:
                 self.model(x).mean().backward()
 """
-NAMED_PHASES = PHASES.replace('        for part in ["fit", "check"]', '        parts = ("fit", "check")\n        for part in parts')
+NAMED_PHASES = '        parts = ("fit", "check")\n' + PHASES.replace('["fit", "check"]', "parts")
 NUMBERS = IN_LINE.replace('"fit" if learn else "check"', "0 if learn else 1")
 
 
@@ -110,5 +110,6 @@ def test_a_sampler_that_nobody_tells_the_epoch() -> None:
 
 
 def test_a_sampler_that_is_told() -> None:
-    told = BY_NAME.replace("        for (x,)", "        if learn:\n            batches.sampler.set_epoch(epoch)\n        for (x,)")
+    telling = "        if learn:\n            batches.sampler.set_epoch(epoch)\n        for (x,)"
+    told = BY_NAME.replace("        for (x,)", telling)
     check_nothing(MissingSetEpoch, MADE + SAMPLED + RUNNER + CLASS + told)

@@ -62,9 +62,8 @@ def test_a_data_set_that_the_trainer_is_given() -> None:
 
 
 def test_a_data_set_among_others_that_go_along() -> None:
-    text = PROGRAM.replace("    FittingTrainer(", "    parts = dict(train_dataset=data, eval_dataset=None)\n    FittingTrainer(").replace(
-        "train_dataset=data).", "**parts)."
-    )
+    together = "    parts = dict(train_dataset=data, eval_dataset=None)\n    FittingTrainer("
+    text = PROGRAM.replace("    FittingTrainer(", together).replace("train_dataset=data).", "**parts).")
     assert findings_of(SameRandomNumbers, text, path="fit.py", files=files())
 
 
