@@ -6,21 +6,23 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, is_test_module, ranks_in_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.job_files.documented_starts import is_pinned_to_one
 from codemods.analysis.loading.drawn_by_somebody import is_drawn_by_somebody
-from codemods.analysis.loading.drawn_items import drawn_items, may_draw_items
+from codemods.analysis.loading.drawn_items import DrawnItem, drawn_items, may_draw_items
 from codemods.analysis.loading.draws import Draw, draws_near, may_train
+from codemods.analysis.loading.items_of_trainers import items_of_trainers, may_train_on_items
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
 from codemods.analysis.loading.own_generators import draws_from_own, equal_generator, parts_of
 from codemods.analysis.loading.passes import evaluates, training_passes
 from codemods.analysis.loading.programs import wrap_in, wraps
 from codemods.analysis.loading.run_in_program import is_run_in_program
-from codemods.analysis.loading.same_program import callers, comes_to_training, reached
+from codemods.analysis.loading.same_program import callers, comes_to_training
 from codemods.analysis.loading.samplers import loader_of, short
 from codemods.analysis.loading.seed_options import option_of
 from codemods.analysis.loading.seeds import Seed, depends_on_rank, handed_seeds, is_in_helper, is_unused, seeded_by_rank, seeds_in
+from codemods.analysis.loading.trains_on_several import runs_on_several
 from codemods.analysis.loading.worker_seeds import is_never_set, leaves_workers
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -33,7 +35,6 @@ from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.store.project import Project
 
 _OF_TORCH = frozenset({"manual_seed", "seed_everything", "set_seed"})
-_SHARED_OUT = (b"strategy", b"num_nodes", b"ddp")
 _EVALUATION = re.compile(r"(^|_)(eval\w*|test|infer\w*|predict\w*|sample|generate|demo|playground|chat|app|metri\w*|fid)(_|$)")
 
 
@@ -44,7 +45,8 @@ class SameRandomNumbers(DdpCodemod):
     Finds a seed that is the same on every rank, where the training step then draws noise, time steps, masks or a permutation for
     each sample of the batch. In raw torch it offers a second seed behind the wrap, with the rank in it. It reports generators
     (`torch.Generator().manual_seed(seed)`, `random.Random(seed)` in a transform) with the same seed on every rank, too, and data
-    sets that draw which sample they give, whatever index they are asked for.
+    sets that draw which sample they give, whatever index they are asked for, also under the seed that the Trainer of transformers
+    sets.
 
     ## Why it matters
     Each rank has samples of its own, but in each step all of them get the same noise, time steps or crops. A batch of eight ranks
@@ -97,6 +99,8 @@ class SameRandomNumbers(DdpCodemod):
       data set's workers, where they do not choose the sample.
     - Says nothing of what workers draw behind `seed_everything(..., workers=True)`, which puts the rank into their seeds, and
       behind a seed that a configuration may have and none of the project has.
+    - Says nothing of a data set that draws its samples under the Trainer of transformers where workers may draw them, unless a
+      release below 4.52 is pinned: from there on a worker's seed holds the rank.
     - Says nothing where the function puts the numbers back as they were (`set_rng_state`, `fork_rng`).
     - Says nothing of a seed that one rank alone sets, of one that a loader sets in each of its workers, and of a repository's
       own tests.
@@ -115,14 +119,17 @@ class SameRandomNumbers(DdpCodemod):
     subject = "Draw other noise on each rank"
     must_show = "The first batch of noise differs between the processes, and the weights are the same on both."
     printed = ()
-    TRIGGERS = ((b"seed", b"Random("),)
+    TRIGGERS = ((b"seed", b"Random(", b"Trainer("),)
     SITES = (
         Site(rb"seed\w*[ \t]*\(", b"seed"),
         Site(rb"[A-Z]\w*[ \t]*\([^\n]*seed", b"seed"),
+        Site(rb"Trainer[ \t]*\(", b"Trainer"),
     )
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
+        if b"Trainer(" in (project.read(path) or b"") and may_train_on_items(project):
+            return True
         words = (b"DistributedDataParallel", b"ccelerat", b"ightning", b"Fabric")
         return any(project.files_containing(word) for word in words) and bool(
             may_train(project) or may_draw_items(project) or b"Random(" in (project.read(path) or b"")
@@ -132,7 +139,9 @@ class SameRandomNumbers(DdpCodemod):
         if is_test_module(module) or is_pinned_to_one(project, module.path):
             return
         yield from self._of_process(module, project)
-        yield from self._of_items(module, project)
+        told: set[int] = set()
+        yield from self._of_items(module, project, told)
+        yield from self._of_trainers(module, project, told)
         yield from self._of_generators(module, project)
         yield from self._of_transforms(module, project)
 
@@ -145,7 +154,7 @@ class SameRandomNumbers(DdpCodemod):
         for seed in mine:
             if ranks_reaching(project, module, seed.call).some or not _is_for_training(seed):
                 continue
-            near = [d for d in draws if _runs_on_several(project, d.module, module)]
+            near = [d for d in draws if runs_on_several(project, d.module, module)]
             if near and not comes_to_training(project, module.path):
                 continue
             if near and depends_on_rank(project, module, seed.value):
@@ -163,25 +172,41 @@ class SameRandomNumbers(DdpCodemod):
                 option = option_of(project, seed)
                 yield self._tell(module, seed.call, near, edits, reason, given=f"with `{option}` " if option else "")
 
-    def _of_items(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+    def _of_items(self, module: SourceModule, project: Project, told: set[int]) -> Iterator[Finding]:
         """Data sets that draw which sample they give, from numbers that are the same on every rank."""
         mine = [s for s in seeds_in(module) if _fixes_all(s) and _is_for_training(s) and not leaves_workers(s)]
         mine = [s for s in mine if not is_never_set(project, s)]
         for item in drawn_items(project, module.path) if mine else ():
             seed = next((s for s in mine if not ranks_reaching(project, module, s.call).some), None)
-            if seed is None or not _runs_on_several(project, item.module, module) or item.module.holds(b"worker_init_fn"):
+            if seed is None or not runs_on_several(project, item.module, module) or item.module.holds(b"worker_init_fn"):
                 continue
             if seeded_by_rank(project, module.path) or depends_on_rank(project, module, seed.value):
                 continue
-            name = short(item.module, item.call)
-            yield self.finding(
-                item.module,
-                item.call,
-                f"{item.kept.name} draws its sample with `{name}` and takes no notice of the index, and the seed is the same on "
-                "every rank: all ranks train on the same samples",
-                evidence=[Evidence("static", f"`{short(module, seed.call)}`", module.path, seed.call.lineno)],
-                reason="take the sample of the index that the sampler hands over, or put the rank into the seed",
-            )
+            told.add(id(item.call))
+            evidence = Evidence("static", f"`{short(module, seed.call)}`", module.path, seed.call.lineno)
+            yield self._of_item(item, "the seed is the same on every rank", evidence, "put the rank into the seed")
+
+    def _of_trainers(self, module: SourceModule, project: Project, told: set[int]) -> Iterator[Finding]:
+        """The same of data sets whose ranks a Trainer of transformers seeds, without a seed in the project."""
+        for found in items_of_trainers(project, module):
+            if id(found.item.call) in told:
+                continue
+            told.add(id(found.item.call))
+            line = found.deal.trainer.call.lineno
+            evidence = Evidence("static", "the Trainer seeds each rank with `args.seed`", module.path, line)
+            instead = "seed a generator of its own with the index or the rank"
+            yield self._of_item(found.item, "the Trainer seeds every rank alike", evidence, instead)
+
+    def _of_item(self, item: DrawnItem, why: str, evidence: Evidence, instead: str) -> Finding:
+        name = short(item.module, item.call)
+        return self.finding(
+            item.module,
+            item.call,
+            f"{item.kept.name} draws its sample with `{name}` and takes no notice of the index, and {why}: all ranks train on "
+            "the same samples",
+            evidence=[evidence],
+            reason=f"take the sample of the index that the sampler hands over, or {instead}",
+        )
 
     def _of_generators(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """Draws from a generator that has the same seed on every rank."""
@@ -189,7 +214,7 @@ class SameRandomNumbers(DdpCodemod):
         if not module.holds(b"Generator"):
             return
         for draw in draws_near(project, module.path):
-            if draw.generator is None or not _runs_on_several(project, draw.module, module):
+            if draw.generator is None or not runs_on_several(project, draw.module, module):
                 continue
             made = origins(project, draw.module, draw.generator)
             if all_known(made) and all(equal_generator(project, o) for o in made):
@@ -305,34 +330,6 @@ def _starts_processes(module: SourceModule, function: FunctionNode | None) -> bo
 
 def _calls(statement: ast.stmt) -> list[ast.Call]:
     return [n for n in (statement, *walk_scope(statement)) if isinstance(n, ast.Call)]
-
-
-def _runs_on_several(project: Project, draw: SourceModule, seed: SourceModule) -> bool:
-    """True where several ranks train: a wrap in raw torch, Accelerate, Fabric, or Lightning with several devices."""
-    files = [draw, seed]
-    if any(wrap_in(m) is not None for m in files) or any(wrap_in(f) for f in _importing(project, draw)):
-        return True
-    if _is_wrapped_below(project, seed):
-        return True
-    names = {n for m in files for n in m.imported_modules}
-    if any(n.partition(".")[0] == "accelerate" or "fabric" in n for n in names):
-        return any(ranks_in_file(project, m) is not None for m in files)
-    if any(n.partition(".")[0] in ("lightning", "pytorch_lightning") for n in names):
-        return any(project.files_containing(word) for word in _SHARED_OUT)
-    return False
-
-
-def _is_wrapped_below(project: Project, seed: SourceModule) -> bool:
-    """True where a file that the program of the seed imports wraps the model, such as one that prepares all the models."""
-    wrapping = {p for p in project.files_containing(b"DistributedDataParallel") if not is_test_file(p)}
-    near = wrapping & reached(project, seed.path) if wrapping else set()
-    return any((other := project.module(p)) is not None and wrap_in(other) is not None for p in sorted(near))
-
-
-def _importing(project: Project, module: SourceModule) -> list[SourceModule]:
-    stem = module.path.removesuffix(".py").rpartition("/")[2]
-    near = (project.module(p) for p in project.files_importing(stem)[:10] if not is_test_file(p))
-    return [m for m in near if m is not None]
 
 
 def _second_seed(module: SourceModule, project: Project, seed: Seed) -> tuple[list[Edit], str]:

@@ -10,6 +10,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts, find_class
 from codemods.analysis.class_values import class_values
 from codemods.analysis.literals import is_none
+from codemods.analysis.loading.item_keys import Key, keys_of, part_of
 from codemods.analysis.model.literal_arguments import is_ruled_out, told
 from codemods.analysis.model.signatures import bind, defaults, is_bound, returned
 from codemods.analysis.names import dotted, last, qualified
@@ -21,7 +22,6 @@ from codemods.store.project import Project
 
 DEPTH = 10
 MOST = 24
-Key = int | str
 _SPAWNS = frozenset({"spawn", "start_processes"})
 _SAME_THING = frozenset({"to", "cuda", "cpu"})
 BARS = frozenset({"tqdm", "auto_tqdm"})  # what is gone through behind a bar is what it was given
@@ -156,7 +156,7 @@ class _Search:
         if inner is not None:
             for value in inner:
                 yield from self.of(module, value, path, depth)
-        elif path and (part := _part(node, path[0])) is not None:
+        elif path and (part := part_of(node, path[0])) is not None:
             yield from self.of(module, part, path[1:], depth)
         else:
             yield Origin(module, node, path)
@@ -209,9 +209,12 @@ class _Search:
     def _attribute(self, module: SourceModule, node: ast.Attribute, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
         found = False
         for site, call in self.objects(module, node.value, depth):
-            for origin in self._field(site, node.attr, path, depth, call):
+            for there, value, part in self._field(site, node.attr, call):
+                found = True  # also where another way has come to this value already, and nothing is added
+                yield from self.of(there, value, (*part, *path), depth)
+            if (method := class_facts(self.project, site.module, site.node).method(node.attr)) is not None:
                 found = True
-                yield origin
+                yield from self._returned(method[0].module, method[1], path, depth)
         if not found:
             yield Origin(module, node, path, known=False)
 
@@ -232,28 +235,26 @@ class _Search:
         return known
 
     def _field(
-        self, site: ClassSite, name: str, path: tuple[Key, ...], depth: int, call: ast.Call | None = None
-    ) -> Iterator[Origin]:
+        self, site: ClassSite, name: str, call: ast.Call | None
+    ) -> Iterator[tuple[SourceModule, ast.expr, tuple[Key, ...]]]:
         """call: what makes the object; what its literals rule out (`Loaders("train")`) is in none of its fields."""
         facts = class_facts(self.project, site.module, site.node)
-        method = facts.method(name)
-        if method is not None:
-            yield from self._returned(method[0].module, method[1], path, depth)
+        if facts.method(name) is not None:
             return
         init = facts.method("__init__") if call is not None else None
         literals = told(init[1], call, {}, bound=True) if init is not None and call is not None else {}
         for given in class_values(self.project, facts).given.get(name, ()):
-            if init is not None and given.site.module.function_of(given.value) is init[1]:
-                if literals and is_ruled_out(given.site.module, given.value, literals):
+            there = given.site.module
+            if literals and init is not None and there.function_of(given.value) is init[1]:
+                if is_ruled_out(there, given.value, literals):
                     continue
-            part = () if given.part is None else (given.part,)
-            yield from self.of(given.site.module, given.value, (*part, *path), depth)
+            yield there, given.value, () if given.part is None else (given.part,)
 
     def _item(self, module: SourceModule, node: ast.Subscript, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
-        key = _key(module, node.slice)
-        if isinstance(key, (int, str)):
+        keys = keys_of(module, node.slice)
+        for key in keys:
             yield from self.of(module, node.value, (key, *path), depth)
-        else:
+        if not keys:
             yield Origin(module, node, path, known=False)
 
     # Calls
@@ -314,28 +315,6 @@ def _is_one_object(module: SourceModule, node: ast.expr | None) -> bool:
     if isinstance(node, ast.IfExp):
         return _is_one_object(module, node.body) and _is_one_object(module, node.orelse)
     return is_none(node) or (isinstance(node, ast.Call) and last(dotted(node.func))[:1].isupper())
-
-
-def _key(module: SourceModule, node: ast.expr) -> object:
-    """The key that is written out, be it under a name that has one value here; None where it is not known."""
-    if isinstance(node, ast.Name):
-        held = reaching(module, node, bindings_of(module, node))
-        value = held[0].value if len(held) == 1 and not held[0].part else None
-        return value.value if isinstance(value, ast.Constant) else None
-    return node.value if isinstance(node, ast.Constant) else None
-
-
-def _part(node: ast.expr, key: Key) -> ast.expr | None:
-    """The element of a tuple, list or dictionary that is written out."""
-    if isinstance(node, (ast.Tuple, ast.List)) and isinstance(key, int) and -len(node.elts) <= key < len(node.elts):
-        return None if any(isinstance(e, ast.Starred) for e in node.elts) else node.elts[key]
-    if isinstance(node, ast.Dict):
-        for name, value in zip(node.keys, node.values, strict=True):
-            if isinstance(name, ast.Constant) and name.value == key:
-                return value
-    if isinstance(node, ast.DictComp):
-        return node.value
-    return None
 
 
 def place_of(binding: Binding, name: str) -> int | None:

@@ -6,9 +6,10 @@ import ast
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import called_function
+from codemods.analysis.loading.item_keys import Key
 from codemods.analysis.loading.listed_loaders import Listed, listed
 from codemods.analysis.loading.loader_wrappers import gone_through, handed_in
-from codemods.analysis.loading.origins import Key, Origin, all_known, origins, place_of
+from codemods.analysis.loading.origins import Origin, all_known, origins, place_of
 from codemods.analysis.loading.own_loaders import own_loader
 from codemods.analysis.loading.passes import Epochs, Pass, epochs_of, loops_round
 from codemods.analysis.loading.samplers import (
