@@ -40,7 +40,29 @@ def probed(program: str) -> Value:
     return variance(project).argument(module, call, 0)
 
 
+# A field with a time under one key; `note` gives another field's entries anew, under any key.
+_SETTINGS = """
+class A:
+    def __init__(self, cfg):
+        self.cfg = {"opt": cfg, "run": {"at": time.time()}}
+        self.late = {"opt": cfg}
+
+    def note(self, name):
+        self.late["at"] = time.time()
+        self.late[name] = time.time()
+
+"""
+
 DIFFER = {
+    "an own entry of a field, in another method": (_SETTINGS + "    def f(self):\n        probe(self.cfg['run'])", Cause.PLACE),
+    "an own entry of a field, got": (_SETTINGS + "    def f(self):\n        probe(self.cfg.get('run', 0))", Cause.PLACE),
+    "an own entry of a field, two keys down": (_SETTINGS + "    def f(self):\n        probe(self.cfg['run']['at'])", Cause.PLACE),
+    "an own value in the place of an entry": (
+        _SETTINGS + "    def f(self):\n        probe(self.cfg.get('opt', time.time()))", Cause.PLACE
+    ),
+    "an entry of a field that is filled under any key": (
+        _SETTINGS + "    def f(self):\n        probe(self.late['opt'])", Cause.PLACE
+    ),
     "a counter of own rows, where nobody waits": (
         "n = 0\nfor row in rows[rank::world]:\n    n += 1\nprobe(n)",
         Cause.DATA,
@@ -112,6 +134,14 @@ DIFFER = {
 }
 
 SAME = {
+    "another entry of a field, in another method": _SETTINGS + "    def f(self):\n        probe(self.cfg['opt'])\n\nA(3).f()",
+    "another entry of a field, got": _SETTINGS + "    def f(self):\n        probe(self.cfg.get('opt', 1))\n\nA(3).f()",
+    "another entry of a field, two keys down": (
+        _SETTINGS + "    def f(self):\n        probe(self.cfg['opt'].get('every', 1))\n\nA({'every': 3}).f()"
+    ),
+    "another entry of a field that a base sets": (
+        _SETTINGS + "class B(A):\n    def f(self):\n        probe(self.cfg['opt']['every'])\n\nB({'every': 3}).f()"
+    ),
     "a counter of a loop in which all meet": (
         "n = 0\nfor row in rows[rank::world]:\n    dist.all_reduce(total)\n    n += 1\nprobe(n)"
     ),

@@ -12,6 +12,7 @@ from codemods.analysis.variance.dataset_shares import share_of_dataset
 from codemods.analysis.variance.lookup import as_rank, from_environment
 from codemods.analysis.variance.meetings import collective_value, forward, is_backward, meet_here, shown
 from codemods.analysis.variance.objects import made
+from codemods.analysis.variance.open_entries import got_entry
 from codemods.analysis.variance.paths import names_device
 from codemods.analysis.variance.project_calls import project_call, target
 from codemods.analysis.variance.random_streams import drawn
@@ -41,7 +42,7 @@ def call_value(state: State, node: ast.Call) -> Value:
     call = parts_of(state, node)
     if (copy := value_of_copy(state, node)) is not None:
         return copy
-    for rule in (_of_elements, _of_sizes, _of_rank, _of_mpi, _of_meeting, _of_moves, _of_the_process, _of_trainers,
+    for rule in (_of_elements, _of_sizes, _of_rank, _of_entries, _of_mpi, _of_meeting, _of_moves, _of_the_process, _of_trainers,
                  stream_of_shards, share_of_dataset, made):  # fmt: skip
         if (found := rule(state, call)) is not None:
             return found
@@ -107,6 +108,13 @@ def _of_rank(state: State, call: CallParts) -> Value | None:
     if call.end == "format" and (names_device(call.node.func) or _has_no_place(call.node.func)):
         return SAME
     return as_rank(state, call.node) if speaks_of_rank(call.end) else None
+
+
+def _of_entries(state: State, call: CallParts) -> Value | None:
+    """`config.get("lr", 0.1)`: one entry, or what is given in its place."""
+    if call.holder is None or call.keywords or (entry := got_entry(call.node, call.holder, state.env)) is None:
+        return None
+    return made_of(entry, *call.args[1:])
 
 
 def _has_no_place(func: ast.expr) -> bool:

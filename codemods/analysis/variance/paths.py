@@ -32,8 +32,8 @@ def entry_of(node: ast.Subscript) -> str:
 
 
 def own_field(path: str) -> str:
-    """`best` for `self.best`; "" for any other path."""
-    holder, _, name = path.rpartition(".")
+    """`best` for `self.best` and an entry of it (`self.best['loss']`); "" for any other path."""
+    holder, _, name = path.partition("[")[0].rpartition(".")
     return name if holder == "self" else ""
 
 
