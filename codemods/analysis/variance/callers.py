@@ -67,7 +67,8 @@ class Callers:
             decided = any(v.cause.differs for v in asked_alone(value, asked).values())
             value = replace(value, optional=value.optional or decided, missing=frozenset())
         if not value.params or (value.cause is Cause.DATA and value.proof is Proof.PROVEN):  # nothing weighs more
-            return value
+            open_ones = site is not None and any(entry.params for _, entry in value.entries)
+            return replace(value, entries=tuple((k, self.resolved(site, v)) for k, v in value.entries)) if open_ones else value
         if site is None:
             return replace(value, params=frozenset())
         given = {name: self.given(site, name) for name in sorted(value.params)}
