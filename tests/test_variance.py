@@ -145,6 +145,47 @@ DIFFER = {
     "a sum that one rank has": ("for batch in loader:\n    x = batch.sum()\n    dist.reduce(x, 0)\n    probe(x)", Cause.RANK),
 }
 
+CALLBACKS = """
+from {package} import CallbackHandler
+class Steps{base}:
+    def __init__(self, callbacks):
+        self.handler = CallbackHandler(callbacks)
+    def run(self, args, state, control):
+        total = 0
+        for row in rows[rank::world]:
+            total += row
+        control = self.handler.on_log(args, state, control, {{"loss": total}})
+        {end}
+"""
+ANSWERED = "probe(control.should_save)"
+
+DIFFER_BY_CALLBACKS = {
+    "what the callbacks of another package answer": CALLBACKS.format(package="mine", base="", end=ANSWERED),
+    "what the callbacks were told": CALLBACKS.format(package="transformers.trainer_callback", base="", end="probe(total)"),
+}
+
+
+@pytest.mark.parametrize("name", DIFFER_BY_CALLBACKS)
+def test_what_callbacks_of_another_package_answer(name: str) -> None:
+    assert probed(DIFFER_BY_CALLBACKS[name]).cause is Cause.DATA
+
+
+SAME_BY_CALLBACKS = {
+    "made here": CALLBACKS.format(package="transformers.trainer_callback", base="", end=ANSWERED),
+    "by a name": CALLBACKS.format(package="transformers.trainer_callback", base="", end=ANSWERED).replace(
+        "control = self.handler", "handler = CallbackHandler([])\n        control = handler"
+    ),
+    "made by the Trainer": "from transformers import Trainer\n" + CALLBACKS.format(
+        package="mine", base="(Trainer)", end=ANSWERED
+    ).replace("control = self.handler", "control = self.callback_handler"),
+}
+
+
+@pytest.mark.parametrize("name", SAME_BY_CALLBACKS)
+def test_what_the_callbacks_of_transformers_answer(name: str) -> None:
+    assert not probed(SAME_BY_CALLBACKS[name]).differs
+
+
 SAME = {
     "another entry of a field, in another method": _SETTINGS + "    def f(self):\n        probe(self.cfg['opt'])\n\nA(3).f()",
     "another entry of a field, got": _SETTINGS + "    def f(self):\n        probe(self.cfg.get('opt', 1))\n\nA(3).f()",

@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.names import family
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.call_parts import CallParts, parts_of
+from codemods.analysis.variance.callback_handlers import asks_callbacks
 from codemods.analysis.variance.copies import value_of_copy
 from codemods.analysis.variance.dataset_shares import share_of_dataset
 from codemods.analysis.variance.lookup import as_rank, from_environment
@@ -161,7 +162,11 @@ def _of_the_process(state: State, call: CallParts) -> Value | None:
 
 
 def _of_trainers(state: State, call: CallParts) -> Value | None:
-    """A Trainer of Lightning: what it is asked for later (`interrupted`, `current_epoch`) is not made of its logger's name."""
-    del state
+    """A Trainer of Lightning: what it is asked for later (`interrupted`, `current_epoch`) is not made of its logger's name.
+
+    What the callbacks of transformers answer is a control, whatever they are handed to log: no rank has one of its own.
+    """
+    if asks_callbacks(state, call.node):
+        return UNKNOWN
     path = call.name.removesuffix(".from_argparse_args")
     return SAME if family(path) == "lightning" and path.endswith(".Trainer") else None
