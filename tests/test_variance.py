@@ -40,41 +40,7 @@ def probed(program: str) -> Value:
     return variance(project).argument(module, call, 0)
 
 
-# A field with a time under one key; `note` gives another field's entries anew, under any key.
-_SETTINGS = """
-class A:
-    def __init__(self, cfg):
-        self.cfg = {"opt": cfg, "run": {"at": time.time()}}
-        self.late = {"opt": cfg}
-
-    def note(self, name):
-        self.late["at"] = time.time()
-        self.late[name] = time.time()
-
-"""
-
 DIFFER = {
-    "an own entry of a field, in another method": (_SETTINGS + "    def f(self):\n        probe(self.cfg['run'])", Cause.PLACE),
-    "an own entry of a field, got": (_SETTINGS + "    def f(self):\n        probe(self.cfg.get('run', 0))", Cause.PLACE),
-    "an own entry of a field, two keys down": (_SETTINGS + "    def f(self):\n        probe(self.cfg['run']['at'])", Cause.PLACE),
-    "an own entry of a field that another method fills": (
-        "class A:\n    def __init__(self):\n        self.sums = {'loss': 0, 'count': 0}\n"
-        "    def step(self):\n        for row in rows[rank::world]:\n            self.sums['loss'] = self.sums['loss'] + row\n"
-        "    def f(self):\n        probe(self.sums['loss'])",
-        Cause.DATA,
-    ),
-    "an own inner entry of a field that another method gives anew": (
-        "class A:\n    def __init__(self):\n        self.sums = {'of': {'loss': 0}}\n"
-        "    def step(self):\n        for row in rows[rank::world]:\n            self.sums['of']['loss'] = row\n"
-        "    def f(self):\n        probe(self.sums['of']['loss'])",
-        Cause.DATA,
-    ),
-    "an own value in the place of an entry": (
-        _SETTINGS + "    def f(self):\n        probe(self.cfg.get('opt', time.time()))", Cause.PLACE
-    ),
-    "an entry of a field that is filled under any key": (
-        _SETTINGS + "    def f(self):\n        probe(self.late['opt'])", Cause.PLACE
-    ),
     "a counter of own rows, where nobody waits": (
         "n = 0\nfor row in rows[rank::world]:\n    n += 1\nprobe(n)",
         Cause.DATA,
@@ -145,66 +111,7 @@ DIFFER = {
     "a sum that one rank has": ("for batch in loader:\n    x = batch.sum()\n    dist.reduce(x, 0)\n    probe(x)", Cause.RANK),
 }
 
-CALLBACKS = """
-from {package} import CallbackHandler
-class Steps{base}:
-    def __init__(self, callbacks):
-        self.handler = CallbackHandler(callbacks)
-    def run(self, args, state, control):
-        total = 0
-        for row in rows[rank::world]:
-            total += row
-        control = self.handler.on_log(args, state, control, {{"loss": total}})
-        {end}
-"""
-ANSWERED = "probe(control.should_save)"
-
-DIFFER_BY_CALLBACKS = {
-    "what the callbacks of another package answer": CALLBACKS.format(package="mine", base="", end=ANSWERED),
-    "what the callbacks were told": CALLBACKS.format(package="transformers.trainer_callback", base="", end="probe(total)"),
-}
-
-
-@pytest.mark.parametrize("name", DIFFER_BY_CALLBACKS)
-def test_what_callbacks_of_another_package_answer(name: str) -> None:
-    assert probed(DIFFER_BY_CALLBACKS[name]).cause is Cause.DATA
-
-
-SAME_BY_CALLBACKS = {
-    "made here": CALLBACKS.format(package="transformers.trainer_callback", base="", end=ANSWERED),
-    "by a name": CALLBACKS.format(package="transformers.trainer_callback", base="", end=ANSWERED).replace(
-        "control = self.handler", "handler = CallbackHandler([])\n        control = handler"
-    ),
-    "made by the Trainer": "from transformers import Trainer\n" + CALLBACKS.format(
-        package="mine", base="(Trainer)", end=ANSWERED
-    ).replace("control = self.handler", "control = self.callback_handler"),
-}
-
-
-@pytest.mark.parametrize("name", SAME_BY_CALLBACKS)
-def test_what_the_callbacks_of_transformers_answer(name: str) -> None:
-    assert not probed(SAME_BY_CALLBACKS[name]).differs
-
-
 SAME = {
-    "another entry of a field, in another method": _SETTINGS + "    def f(self):\n        probe(self.cfg['opt'])\n\nA(3).f()",
-    "another entry of a field, got": _SETTINGS + "    def f(self):\n        probe(self.cfg.get('opt', 1))\n\nA(3).f()",
-    "another entry of a field, two keys down": (
-        _SETTINGS + "    def f(self):\n        probe(self.cfg['opt'].get('every', 1))\n\nA({'every': 3}).f()"
-    ),
-    "an inner entry of a field beside an own one": (
-        "class A:\n    def __init__(self):\n        self.cfg = {'run': {'at': time.time(), 'every': 3}}\n"
-        "    def f(self):\n        probe(self.cfg['run']['every'])"
-    ),
-    "another entry of a field than the ones that two methods change": (
-        "class A:\n    def __init__(self, cfg):\n        self.cfg = {'opt': cfg, 'run': time.time(), 'sum': 0}\n        self.late()\n"
-        "    def late(self):\n        self.cfg['plan']['every'] = self.cfg['plan']['steps']\n"
-        "    def count(self):\n        for row in rows[rank::world]:\n            self.cfg['sum'] += row\n"
-        "    def f(self):\n        probe(self.cfg['opt'])\n\nA(3).f()"
-    ),
-    "another entry of a field that a base sets": (
-        _SETTINGS + "class B(A):\n    def f(self):\n        probe(self.cfg['opt']['every'])\n\nB({'every': 3}).f()"
-    ),
     "a counter of a loop in which all meet": (
         "n = 0\nfor row in rows[rank::world]:\n    dist.all_reduce(total)\n    n += 1\nprobe(n)"
     ),
