@@ -121,6 +121,8 @@ class OneRankDecision(DdpCodemod):
     - Says nothing of exceptions that a server (Flask, FastAPI, Streamlit, Gradio) catches: one process runs it.
     - Says nothing of what the ranks answer together: `core_context.preempt.should_preempt()`, `accelerator.check_trigger()`.
     - Says nothing of a draw where one of the seeds of its library does not take the rank, or none is seen.
+    - Says nothing of the control that the callbacks of transformers give back to their Trainer.
+    - Says nothing of an entry of a dict in a field (`self.config["task"]`) where another entry of it is the process's own.
     - Says nothing of a number of a dict to which a time of the process was added: which of them decides is not shown.
     - Reports a decorated hook, and one with an early exit by rank: the reduction has to stand where every rank comes.
     - Reports Lightning older than 1.6, which has no `trainer.strategy`.

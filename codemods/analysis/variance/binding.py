@@ -7,7 +7,8 @@ import ast
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.keeping import is_field_of_parameter
 from codemods.analysis.variance.keys_of_own import own_key
-from codemods.analysis.variance.paths import bare, entry_of, own_field, path_of, unpacked
+from codemods.analysis.variance.open_entries import is_open_field, open_under
+from codemods.analysis.variance.paths import bare, container_of, entry_of, own_field, path_of, unpacked
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import (
     REST,
@@ -89,7 +90,7 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
     if anew:
         state.env[path] = value  # `for k in d: d[k] = reduce(d[k])`: each entry is given anew
         return None
-    before = state.value(target.value) if path not in state.env else state.env[path]
+    before = state.value(container_of(target)) if path not in state.env else state.env[path]
     if inner and not before.cause.differs:  # its length is what it was, whatever its elements hold from here on
         before = replace(before, sized=False)
     if Kind.LOADER in (before.kind, value.kind) and before is not SAME and before.cause.differs is not value.cause.differs:
@@ -98,10 +99,12 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
     given, held = value, before
     value = join((before, value))
     if isinstance(target, ast.Subscript) and (key_of := _outer_key(target)):
-        entries = held.entries or (((REST, SAME),) if held.cause is Cause.SAME and not held.params and held.kind is None else ())
+        entries = held.entries or _entries_before(held, path)
         if inner:  # one part of the entry; the others are what they were
             before_it = dict(entries)
-            given = join((before_it.get(key_of, before_it.get(REST, SAME)), plain(given)))
+            given = join((before_it.get(key_of) or open_under(key_of, path, before_it.get(REST, SAME)), plain(given)))
+        if given.cause.differs and state.data_loops:
+            given = replace(given, mean=True)
         others = tuple((k, v) for k, v in entries if k != key_of)
         value = replace(value, entries=(*others, (key_of, plain(given)))) if entries else value
     if value.cause.differs and state.data_loops:
@@ -109,6 +112,12 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
     if state.is_parameter(path):
         state.filled.add(path)
     return value
+
+
+def _entries_before(held: Value, path: str) -> tuple[tuple[str, Value], ...]:
+    """What stands under all other keys where one is given a value: the same on all ranks, or what the field held before."""
+    same = held.cause is Cause.SAME and not held.params and held.kind is None
+    return ((REST, held),) if same or is_open_field(held, path) else ()
 
 
 def _outer_key(target: ast.Subscript) -> str:

@@ -13,6 +13,7 @@ from codemods.analysis.hooks import WRITER_HOOKS
 from codemods.analysis.model.setting_calls import calls_by_settings
 from codemods.analysis.ranks.reach import to_a_launcher
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
+from codemods.analysis.variance.open_entries import of_entry
 from codemods.analysis.variance.paths import is_super, own_field, parameters
 from codemods.analysis.variance.settling import Settling
 from codemods.analysis.variance.state import State, Summaries
@@ -66,7 +67,8 @@ class Callers:
             decided = any(v.cause.differs for v in asked_alone(value, asked).values())
             value = replace(value, optional=value.optional or decided, missing=frozenset())
         if not value.params or (value.cause is Cause.DATA and value.proof is Proof.PROVEN):  # nothing weighs more
-            return value
+            open_ones = site is not None and any(entry.params for _, entry in value.entries)
+            return replace(value, entries=tuple((k, self.resolved(site, v)) for k, v in value.entries)) if open_ones else value
         if site is None:
             return replace(value, params=frozenset())
         given = {name: self.given(site, name) for name in sorted(value.params)}
@@ -76,7 +78,9 @@ class Callers:
         """What stands for a parameter or a field of a function."""
         if field := own_field(name):
             owner = site.module.class_of(site.node)
-            return self.analysis.field(class_facts(self.project, site.module, owner).lineage[0], field) if owner else UNKNOWN
+            if owner is None:
+                return UNKNOWN
+            return of_entry(self.analysis.field(class_facts(self.project, site.module, owner).lineage[0], field), name)
         key = ("given", *site.key, name)
         found = self.analysis.settling.answer(key, lambda: self._from_callers(site, name), UNKNOWN, light=True)
         assert isinstance(found, Value)

@@ -7,11 +7,13 @@ import ast
 from codemods.analysis.names import family
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.call_parts import CallParts, parts_of
+from codemods.analysis.variance.callback_handlers import asks_callbacks
 from codemods.analysis.variance.copies import value_of_copy
 from codemods.analysis.variance.dataset_shares import share_of_dataset
 from codemods.analysis.variance.lookup import as_rank, from_environment
 from codemods.analysis.variance.meetings import collective_value, forward, is_backward, meet_here, shown
 from codemods.analysis.variance.objects import made
+from codemods.analysis.variance.open_entries import got_entry
 from codemods.analysis.variance.paths import names_device
 from codemods.analysis.variance.project_calls import project_call, target
 from codemods.analysis.variance.random_streams import drawn
@@ -41,7 +43,7 @@ def call_value(state: State, node: ast.Call) -> Value:
     call = parts_of(state, node)
     if (copy := value_of_copy(state, node)) is not None:
         return copy
-    for rule in (_of_elements, _of_sizes, _of_rank, _of_mpi, _of_meeting, _of_moves, _of_the_process, _of_trainers,
+    for rule in (_of_elements, _of_sizes, _of_rank, _of_entries, _of_mpi, _of_meeting, _of_moves, _of_the_process, _of_trainers,
                  stream_of_shards, share_of_dataset, made):  # fmt: skip
         if (found := rule(state, call)) is not None:
             return found
@@ -109,6 +111,13 @@ def _of_rank(state: State, call: CallParts) -> Value | None:
     return as_rank(state, call.node) if speaks_of_rank(call.end) else None
 
 
+def _of_entries(state: State, call: CallParts) -> Value | None:
+    """`config.get("lr", 0.1)`: one entry, or what is given in its place."""
+    if call.holder is None or call.keywords or (entry := got_entry(call.node, call.holder, state.env)) is None:
+        return None
+    return made_of(entry, *call.args[1:])
+
+
 def _has_no_place(func: ast.expr) -> bool:
     """True for `"last.pth".format(rank)`: the text is the same whatever it is given."""
     text = func.value if isinstance(func, ast.Attribute) else None
@@ -153,7 +162,11 @@ def _of_the_process(state: State, call: CallParts) -> Value | None:
 
 
 def _of_trainers(state: State, call: CallParts) -> Value | None:
-    """A Trainer of Lightning: what it is asked for later (`interrupted`, `current_epoch`) is not made of its logger's name."""
-    del state
+    """A Trainer of Lightning: what it is asked for later (`interrupted`, `current_epoch`) is not made of its logger's name.
+
+    What the callbacks of transformers answer is a control, whatever they are handed to log: no rank has one of its own.
+    """
+    if asks_callbacks(state, call.node):
+        return UNKNOWN
     path = call.name.removesuffix(".from_argparse_args")
     return SAME if family(path) == "lightning" and path.endswith(".Trainer") else None

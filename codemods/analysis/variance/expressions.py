@@ -94,7 +94,8 @@ def _entries(state: State, node: ast.Dict) -> Value:
     found = made_of(*given)
     if len(set(keys)) != len(entries) or not (found.cause.differs or found.params):
         return found
-    return replace(found, entries=tuple((key, plain(value)) for key, value in zip(keys, entries, strict=True)))
+    held = (replace(plain(value), entries=value.entries) if value.entries else plain(value) for value in entries)
+    return replace(found, entries=tuple(zip(keys, held, strict=True)))
 
 
 def _text(state: State, node: ast.JoinedStr) -> Value:

@@ -9,6 +9,7 @@ from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts
 from codemods.analysis.class_values import Given, class_values
 from codemods.analysis.variance.callers import Callers, Interpreted
 from codemods.analysis.variance.objects import wraps
+from codemods.analysis.variance.open_entries import without_the_rest
 from codemods.analysis.variance.set_outside import set_outside
 from codemods.analysis.variance.signals import is_set_by_handler
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Link, Proof, Thing, Value, differing, join, one_thing
@@ -77,7 +78,7 @@ class Fields:
                 text = f"`{name}` is set by a signal, which each process gets on its own"
                 found.append(differing(Cause.PLACE, Proof.PROVEN, Link(place.module.path, given.value.lineno, text)))
             elif state is not None and name in state.sets:
-                found.append(self.callers.resolved(place, state.sets[name]))
+                found.append(self.callers.resolved(place, without_the_rest(state.sets[name], name)))
         found += self._filled(facts, name)
         if not found or all(v.decided and v.cause is Cause.RANK for v in found):
             return UNKNOWN  # only one rank has it: the others do not get as far as using it
@@ -97,7 +98,7 @@ class Fields:
                     place = FunctionSite(site.module, method)
                     state = self.analysis.of(place)
                     if state is not None and name in state.sets:
-                        found.append(self.callers.resolved(place, state.sets[name]))
+                        found.append(self.callers.resolved(place, without_the_rest(state.sets[name], name)))
         return found
 
 

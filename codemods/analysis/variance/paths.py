@@ -19,9 +19,14 @@ def parameters(function: FunctionNode | None) -> tuple[str, ...]:
 
 def path_of(node: ast.AST) -> str:
     """The access path that a value is kept under: `x`, `self.x`, `x` for `x[0]`; "" for anything else."""
+    return dotted(container_of(node)) if isinstance(node, ast.expr) else dotted(node)
+
+
+def container_of(node: ast.expr) -> ast.expr:
+    """What `path_of` names: `x` of `x[0]["a"]`."""
     while isinstance(node, (ast.Subscript, ast.Starred)):
         node = node.value
-    return dotted(node)
+    return node
 
 
 def entry_of(node: ast.Subscript) -> str:
@@ -32,8 +37,8 @@ def entry_of(node: ast.Subscript) -> str:
 
 
 def own_field(path: str) -> str:
-    """`best` for `self.best`; "" for any other path."""
-    holder, _, name = path.rpartition(".")
+    """`best` for `self.best` and an entry of it (`self.best['loss']`); "" for any other path."""
+    holder, _, name = path.partition("[")[0].rpartition(".")
     return name if holder == "self" else ""
 
 

@@ -18,6 +18,7 @@ from codemods.analysis.variance.keeping import change_arguments, change_object, 
 from codemods.analysis.variance.meetings import make_same, meet_behind
 from codemods.analysis.variance.not_shared import is_asked_for_whole, whole
 from codemods.analysis.variance.objects import loader_of_class, share_gone_through, thing_of_class
+from codemods.analysis.variance.open_entries import put_over
 from codemods.analysis.variance.paths import is_super, own_field, parameters, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import Fields, fields_of, substituted
@@ -69,7 +70,8 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
         pass  # a rank that stands under a key: the other entries are what they were
     elif own:
         for name, value in summary.sets.items():
-            state.env[f"self.{name}"] = state.sets[name] = substituted(value, binding, None)
+            path = f"self.{name}"
+            state.env[path] = state.sets[name] = put_over(substituted(value, binding, None), state.env.get(path), path)
     elif receiver and summary.sets:
         change_object(state, node, receiver, held, summary, binding)
     elif receiver and (paths := held_under(state, node, receiver, summary)) and reduces_what_it_holds(state, node, site, summary):

@@ -8,11 +8,11 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.chunks import length_behind
 from codemods.analysis.variance.lookup import from_environment
+from codemods.analysis.variance.open_entries import asked_entry
 from codemods.analysis.variance.paths import entry_of, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.uneven_parts import gives_rest, parted, starts_at_fraction, unequal_parts
 from codemods.analysis.variance.values import (
-    REST,
     SAME,
     UNKNOWN,
     Cause,
@@ -63,10 +63,8 @@ def _item(state: State, node: ast.Subscript) -> Value:
     if holder.parts and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int):
         if -len(holder.parts) <= node.slice.value < len(holder.parts):
             return holder.parts[node.slice.value]
-    if holder.entries and isinstance(node.slice, ast.Constant):
-        written = next((value for key, value in holder.entries if key == node.slice.value), dict(holder.entries).get(REST))
-        if written is not None:
-            return written
+    if (asked := asked_entry(node, holder)) is not None:
+        return asked
     if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
         first = isinstance(node.slice, ast.Constant) and node.slice.value == 0
         size = state.value(node.value)

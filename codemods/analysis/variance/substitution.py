@@ -7,6 +7,7 @@ from collections.abc import Callable
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.class_values import class_values
 from codemods.analysis.variance.counters import counts_calls
+from codemods.analysis.variance.open_entries import of_entry
 from codemods.analysis.variance.paths import own_field
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Link, Value, join, made_of, plain
@@ -126,7 +127,7 @@ def _values_of(
             if fields is None:
                 left.add(name)
             else:
-                given.append(fields(field))
+                given.append(of_entry(fields(field), name))
     return given, frozenset(left)
 
 
