@@ -156,7 +156,7 @@ from lightning.pytorch.callbacks import BasePredictionWriter
 
 class Writer(BasePredictionWriter):
     def __init__(self, folder):
-        super().__init__("epoch")
+        super().__init__("batch_and_epoch")
         self.folder = folder
 
     def write_on_{hook}:

@@ -13,6 +13,7 @@ from functools import cache
 
 from codemods.analysis.branches import ifs_round
 from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_values import class_values
 from codemods.analysis.literals import is_none
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, end_of
@@ -228,13 +229,18 @@ def _spawned_parameters(module: SourceModule, project: Project | None) -> frozen
 
 
 def _inherited(module: SourceModule, name: str, project: Project) -> Iterator[tuple[SourceModule, str]]:
-    """The methods and properties of that name that classes of the file have from other files."""
+    """The methods, properties and fields of that name that classes of the file have from other files."""
     if not name or "." in name:
         return
     for node in module.nodes(ast.ClassDef):
-        found = class_facts(project, module, node).method(name) if node.bases else None
+        facts = class_facts(project, module, node) if node.bases else None
+        if facts is None:
+            continue
+        found = facts.method(name)
         if found and found[0].module is not module:
             yield found[0].module, name
+        homes = {g.site.module.path: g.site.module for g in class_values(project, facts).given.get(name, ())}
+        yield from ((home, name) for path, home in homes.items() if path != module.path)
 
 
 def _imported(target: str, importer: SourceModule, project: Project) -> Iterator[tuple[SourceModule, str]]:

@@ -17,6 +17,7 @@ from codemods.store.project import Project
 
 _PROPERTIES = frozenset({"property", "cached_property"})
 _PARSED = frozenset({"args", "opt", "opts", "cfg", "config", "hparams", "options", "flags", "params"})
+_GPU_NUMBERS = frozenset({"gpu", "gpu_id", "device_id"})  # what a process is told to work on, by its number on the node
 _MANY = 4  # a name that is defined more often than this says nothing of its own
 
 
@@ -29,7 +30,7 @@ def field_bindings(project: Project | None, module: SourceModule, node: ast.Attr
         return [(module, b) for b in own]
     if project is None:
         return []
-    if not speaks_of_rank(node.attr):
+    if not speaks_of_rank(node.attr) and node.attr not in _GPU_NUMBERS:
         return _fields_of_its_class(project, module, node)
     if holder not in HOLDERS:
         return []
@@ -81,6 +82,21 @@ def _fields(module: SourceModule) -> dict[tuple[str, str], list[Binding]]:
                 if isinstance(part, ast.Attribute):
                     out.setdefault((end_of(part.value), part.attr), []).append(Binding(assign, value))
     return out
+
+
+def inherited_bindings(
+    project: Project | None, module: SourceModule, node: ast.Attribute
+) -> tuple[SourceModule, list[Binding]] | None:
+    """What `self.x` is given by a base class; None where its own class gives it something, or two files do."""
+    owner = module.class_of(node) if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls") else None
+    if owner is None or project is None or not owner.bases:
+        return None
+    given = class_values(project, class_facts(project, module, owner)).given.get(node.attr, ())
+    homes = {g.site.module.path: g.site.module for g in given}
+    if len(homes) != 1:
+        return None
+    home = next(iter(homes.values()))
+    return home, [Binding(home.statement_of(g.value), g.value, part=g.part is not None) for g in given]
 
 
 def properties(project: Project | None, module: SourceModule, node: ast.Attribute) -> tuple[FunctionSite, ...]:

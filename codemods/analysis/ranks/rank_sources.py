@@ -204,7 +204,8 @@ def _of_member(module: SourceModule, node: ast.Attribute, project: Project | Non
 
 
 def _is_alias(value: ast.expr, node: ast.Attribute) -> bool:
-    return end_of(value) == node.attr
+    """`args.gpu = cfg.gpu` says nothing; `args.gpu = gpu` what the parameter is given."""
+    return isinstance(value, ast.Attribute) and value.attr == node.attr
 
 
 def _name(module: SourceModule, node: ast.Name, project: Project | None, depth: int) -> Ranks | None:

@@ -15,7 +15,7 @@ from codemods.analysis.ranks.parts import part_of, place_of
 from codemods.analysis.ranks.process_modes import several_by_mode
 from codemods.analysis.ranks.rank_comparisons import comparison, is_text
 from codemods.analysis.ranks.rank_keys import item_values
-from codemods.analysis.ranks.rank_members import called_sites, field_bindings, properties, record_values
+from codemods.analysis.ranks.rank_members import called_sites, field_bindings, inherited_bindings, properties, record_values
 from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import DEPTH, imported_value, low_rank_place, rank_source, shows_processes
 from codemods.analysis.ranks.several_processes import several_processes
@@ -222,6 +222,8 @@ def _flag(module: SourceModule, node: ast.AST, project: Project | None, depth: i
         bound = attribute_bindings(module, node)
         if not bound and (found := _member(module, node, project, depth)) is not None:
             return found
+        if not bound and (inherited := inherited_bindings(project, module, node)) is not None:
+            return _bound_split(*inherited, project, depth)
     if (found := _bound_split(module, bound, project, depth) or _handed_out(module, node, bound, project, depth)) is not None:
         return found
     if any(b.value is None and not b.parameter for b in bound):
