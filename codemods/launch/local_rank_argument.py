@@ -121,7 +121,7 @@ class LocalRankArgument(DdpCodemod):
 
     code = "DDP701"
     severity = "crash"
-    subject = "Take the local rank from LOCAL_RANK as well"
+    subject = "Take the local rank as launchers give it"
     must_show = "Under torchrun each process takes another GPU; `--local_rank` and `--local-rank` are both accepted."
     printed = ("unrecognized arguments: --local-rank", "Duplicate GPU detected")
     TRIGGERS = ((b"local_rank", b"local-rank"), (b"add_argument", b"DEFINE_integer"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,7 +31,7 @@ class Detail:
 
 # a rename has no cause but that the project asks for it
 TITLES = {
-    "": (("Why it matters", "Root cause"), ("What it does", "Change"), ("Safety", "Why it may be changed")),
+    "": (("Why it matters", "Root cause"),),  # the change itself stands below; what else the codemod can do, nobody asked
     "project": (("What it does", "Change"), ("Safety", "How sure it is")),
     "plugins": (("Why it matters", "Why it matters"), ("What it does", "Change"), ("Safety", "Why it may be changed")),
 }
@@ -51,12 +52,20 @@ def section(key: str, findings: Sequence[Finding], hunks: Sequence[Hunk], fixed:
     for heading, title in TITLES[origin]:
         if text := texts.get(heading):
             out += [*_titled(title, text, detail.words), ""]
+    if not origin:
+        out += [f"**Why it may be changed.** {_conditions(key, texts.get('Safety', ''))}", ""]
     if unsafe := [f for f in findings if f.applicability is Applicability.UNSAFE]:
         rests = plural(len(unsafe), "fix rests", "fixes rest")
         out += [f"{rests} on an assumption: see [below](#what-the-unsafe-fixes-assume).", ""]
     out += _evidence(findings, fixed, detail)
     out += pictures(findings, detail.pictures)
     return [*out, *_files(key, files, hunks, detail, {skeleton(first.message)})]
+
+
+def _conditions(key: str, safety: str) -> str:
+    """The first sentence of what makes a fix safe, and where the rest stands."""
+    first = re.split(r"(?<=[.!?])\s+(?=[A-Z`])", " ".join(safety.split("\n\n")[0].split()))[0]
+    return f"{prose(first)} (`ddpfix explain {key}`: all conditions, and what is refused.)".strip()
 
 
 def pictures(findings: Sequence[Finding], most: int) -> list[str]:

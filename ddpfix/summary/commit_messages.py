@@ -8,13 +8,15 @@ from collections.abc import Sequence
 
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Finding
+from ddpfix import catalog
 from ddpfix.project_renames import renamed
 from ddpfix.summary.markdown import bare, described, plural
-from ddpfix.summary.places import by_file, codemod_of, lines
+from ddpfix.summary.places import by_file, codemod_of, lines, skeleton
 
 SUBJECT = 72
 WIDTH = 72
 MOST_FILES = 40
+MOST_KINDS = 4  # of messages
 
 SUMMARY_COMMIT = """\
 Add DDPFIX_SUMMARY.md
@@ -53,10 +55,13 @@ def subject(code: str, name: str, findings: Sequence[Finding] = ()) -> str:
 def commit_message(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
     """The message of the commit that holds the work of one codemod."""
     sections = codemod.sections()
-    parts = [subject(codemod.code, codemod.rule_name(), findings), *_paragraphs(_summary(codemod, findings))]
-    parts += _paragraphs(described(sections.get("What it does", "")))
+    parts = [subject(codemod.code, codemod.rule_name(), findings)]
+    if findings and codemod.topic() not in catalog.OTHER_TOPICS:
+        parts += _told(findings)
+    else:
+        parts += [*_paragraphs(_summary(codemod, findings)), *_paragraphs(described(sections.get("What it does", "")))]
     if codemod.topic() != "project":  # what a project asks for needs no argument
-        parts += _paragraphs(sections.get("Why it matters", ""))
+        parts += _paragraphs(sections.get("Why it matters", ""))[:1]
     if unsafe := [f for f in findings if f.applicability is Applicability.UNSAFE]:
         reasons = list(dict.fromkeys(bare(f.reason) for f in unsafe if f.reason))
         text = "; ".join(reasons[:3]) + (f"; and {plural(len(reasons) - 3, 'more assumption')}" if len(reasons) > 3 else "")
@@ -64,6 +69,20 @@ def commit_message(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
     if findings:
         parts.append("\n".join(_files(findings)))
     return "\n\n".join(parts) + "\n"
+
+
+def _told(findings: Sequence[Finding]) -> list[str]:
+    """What was found here; messages that differ in names alone are told once, with the number of places."""
+    kinds: dict[str, list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault(skeleton(finding.message), []).append(finding)
+    parts = []
+    for found in list(kinds.values())[:MOST_KINDS]:
+        more = f" and {plural(len(found) - 1, 'more place')}" if len(found) > 1 else ""
+        parts += _paragraphs(f"{bare(found[0].place)}{more}: {bare(found[0].message)}.")
+    if rest := sum(map(len, list(kinds.values())[MOST_KINDS:])):
+        parts.append(f"And {plural(rest, 'more place')} of other kinds.")
+    return parts
 
 
 def _summary(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:

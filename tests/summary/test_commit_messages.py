@@ -20,7 +20,8 @@ def test_what_why_and_files() -> None:
     text = commit_message(LOGGED, [f for f in fixed.fixed if f.code == "DDP101"])
     first, blank, *_ = text.splitlines()
     assert (first, blank) == ("Reduce epoch metrics over the ranks (DDP101)", "")
-    assert "The codemod finds `self.log`" in text
+    assert "The codemod finds" not in text  # what it does elsewhere
+    assert "classifier/resnet.py:52 and 1 more place: 'val/loss' is logged at epoch level" in " ".join(text.split())
     assert "Since Lightning 1.7 an epoch value" in text
     assert text.endswith("Files, with the lines as they were:\n  classifier/resnet.py (lines 52, 69)\n")
 
@@ -65,6 +66,14 @@ def test_nothing_in_a_message_is_a_trailer() -> None:
     for text in (commit_message(LOGGED, fixed.fixed), SUMMARY_COMMIT):
         done = subprocess.run(["git", "interpret-trailers", "--parse"], input=text, capture_output=True, text=True, check=True)
         assert done.stdout == ""
+
+
+def test_messages_that_differ_in_names_alone_are_told_once() -> None:
+    fixed = in_memory({f"m{n}.py": MODEL for n in range(3)}).fixed
+    told = [f for f in fixed if f.code == "DDP101"]
+    text = " ".join(commit_message(LOGGED, told).split())
+    assert text.count("is logged at epoch level") == 1
+    assert f"m0.py:{told[0].span.line} and 2 more places: " in text
 
 
 def test_many_files_are_counted() -> None:

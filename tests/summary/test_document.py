@@ -175,13 +175,15 @@ def test_which_line_numbers_are_meant_is_said_once() -> None:
 # --- a codemod ---
 
 
-def test_each_codemod_tells_problem_cause_change_and_the_reason_it_may() -> None:
+def test_each_codemod_tells_problem_cause_and_the_reason_it_may() -> None:
     part = section(render(on_disk(CLASSIFIER), context()), "## DDP101")
-    begins = ("Problem.** An", "Root cause.** Since", "Change.** The codemod finds", "Why it may be changed.** Safe", "Checked")
+    begins = ("Problem.** An", "Root cause.** Since", "Why it may be changed.** Safe", "Checked")
     for title in begins:
         assert f"\n**{title}" in part
     assert "`classifier/resnet.py:52`" in part
     assert "`'val/loss'` is logged at epoch level" in part
+    assert "(`ddpfix explain DDP101`: all conditions, and what is refused.)" in part
+    assert "The codemod finds" not in part  # what it does elsewhere
 
 
 def test_file_by_file_with_lines_before_and_after() -> None:

@@ -74,5 +74,5 @@ def test_pictures_give_way_where_the_summary_gets_long(tmp_path: Path) -> None:
         (tmp_path / f"save{i}.py").write_bytes(GUARDED.replace(b"def save", f"def save_{i}".encode()))
     whole = on_disk(tmp_path, with_unsafe)
     assert render(whole, context()).count("Where each rank goes") == 3
-    short = render(whole, context(), limit=7_000)
-    assert len(short) <= 7_000 and short.count("Where each rank goes") < 3
+    short = render(whole, context(), limit=6_000)
+    assert len(short) <= 6_000 and short.count("Where each rank goes") < 3
