@@ -75,7 +75,8 @@ class DdpCodemod(ABC):
     reported of a program that is written for a launcher's processes, though no text launches it. takes_several: what rank 0
     does there alone is right, so that it takes a program in which a second rank comes there. names_failure: it finds what makes
     each run end, so that a place no run gets past is no reason against it. names_end_of_others: it finds where the other ranks
-    end, so that rank 0 alone comes there. TEXT: words of which a file that
+    end, so that rank 0 alone comes there. names_number: it names one number that is not reduced, so that another number of the
+    same function that is shows that ranks are meant. TEXT: words of which a file that
     is no Python must hold one to be looked at, none where the codemod reads Python only; TEXT_KINDS: how the names of such files
     end.
     subject: what the commit of its fixes does, in at most sixty characters. must_show: what a test on two processes must show.
@@ -93,6 +94,7 @@ class DdpCodemod(ABC):
     takes_several: ClassVar[bool] = False
     names_failure: ClassVar[bool] = False
     names_end_of_others: ClassVar[bool] = False
+    names_number: ClassVar[bool] = False
     subject: ClassVar[str] = ""
     must_show: ClassVar[str] = "The changed lines run on two processes; the paragraphs on safety above say what must hold."
     printed: ClassVar[tuple[str, ...] | None] = None

@@ -121,8 +121,9 @@ def unstarted_by(codemod: DdpCodemod, finding: Finding, place: SourceModule | No
     noise = finding.severity == "noise"
     start = start_at(project, place, finding.span)
     several = start is not None and start.is_several
-    quiet = noise or (finding.fix is None and codemod.topic() == "metrics")
-    if quiet and several and start is not Start.SEVERAL and (noise or not _reduces_beside(place, finding)):
+    meant = codemod.names_number and _reduces_beside(place, finding)
+    quiet = noise or (finding.fix is None and codemod.topic() == "metrics" and not meant)
+    if quiet and several and start is not Start.SEVERAL:
         return "no command, and no call, says that the programs which come there are several processes"
     zero_counts = not noise and not codemod.takes_several and starts(project)
     if several or (zero_counts and comes_by_rank_zero(project, place, finding.span)):

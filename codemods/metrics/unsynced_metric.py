@@ -142,6 +142,7 @@ class UnsyncedMetric(DdpCodemod):
     """
 
     code = "DDP101"
+    names_number = True
     severity = "data"
     subject = "Reduce epoch metrics over the ranks"
     must_show = (

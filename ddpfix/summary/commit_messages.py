@@ -79,7 +79,8 @@ def _told(findings: Sequence[Finding]) -> list[str]:
     parts = []
     for found in list(kinds.values())[:MOST_KINDS]:
         more = f" and {plural(len(found) - 1, 'more place')}" if len(found) > 1 else ""
-        parts += _paragraphs(f"{bare(found[0].place)}{more}: {bare(found[0].message)}.")
+        # an item of a list: no line begins with a word of the code, which could be one of ours, or one that closes an issue
+        parts += _paragraphs(f"- {bare(found[0].place)}{more}: {bare(found[0].message)}.")
     if rest := sum(map(len, list(kinds.values())[MOST_KINDS:])):
         parts.append(f"And {plural(rest, 'more place')} of other kinds.")
     return parts
