@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from itertools import chain, islice
-from posixpath import basename, dirname, join, normpath
+from posixpath import dirname, join
 from typing import TypeVar
 
 from codemods.api.evidence import Observed
@@ -19,7 +19,7 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.store.added_roots import added_root
 from codemods.store.corpus import Corpus, alias_at, calls, is_imported, uses
 from codemods.store.file_facts import file_fact
-from codemods.store.import_targets import Resolved, absolute_imports, below
+from codemods.store.import_targets import Resolved, absolute, absolute_imports, below, first_names, holders, relative
 from codemods.store.programs import Reader, kind_of, program, programs
 from codemods.store.tables import Rest
 
@@ -378,49 +378,20 @@ class Project:
 
     def folders_holding(self, name: str) -> tuple[str, ...]:
         """The folders below the root in which a package or a module of that name lies, by the names of the files alone."""
-        return self.keep("folders holding", self._find_holders).get(name, ())
-
-    def _find_holders(self) -> Mapping[str, tuple[str, ...]]:
-        found: dict[str, set[str]] = {}
-        for path in self._python_files:
-            folder, name = dirname(path), basename(path).removesuffix(".py")
-            while folder:
-                found.setdefault(name, set()).add(folder)
-                folder, name = dirname(folder), basename(folder)
-        return {name: tuple(sorted(folders)) for name, folders in found.items()}
+        return self.keep("folders holding", lambda: holders(self._python_files)).get(name, ())
 
     def _resolve(self, dotted: str, importer: str) -> Resolved | None:
-        level = len(dotted) - len(dotted.lstrip("."))
-        parts = tuple(p for p in dotted.lstrip(".").split(".") if p)
-        if not level and parts and parts[0] not in self._importable:
+        if dotted.startswith("."):
+            return relative(self._files, dotted, importer)
+        parts = tuple(p for p in dotted.split(".") if p)
+        if parts and parts[0] not in self._importable:
             return below(self._files, "", parts[1:], allow_base=True) if parts[0] in self._root_names else None
-        folder = dirname(importer)
-        if level:
-            base = normpath(join(folder, *[".."] * (level - 1))) if level > 1 else folder
-            return below(self._files, "" if base == "." else base, parts, allow_base=True) if not base.startswith("..") else None
-        roots = [folder]
-        while folder:
-            folder = dirname(folder)
-            roots.append(folder)
-        best: Resolved | None = None
-        for root in [*roots, "src"]:
-            found = below(self._files, root, parts, allow_base=False)
-            # a file that bears its package's name (`planner/model/planner.py`) must not hide the package
-            if found is not None and (best is None or len(found.rest) < len(best.rest)):
-                best = found
-            if best is not None and len(best.rest) < 2:
-                break
-        return best
+        return absolute(self._files, parts, importer)
 
     @property
     def _importable(self) -> frozenset[str]:
         """The names that an absolute import of the project's own can begin with: those of its files and folders."""
-        return self.keep("importable", self._first_names)
-
-    def _first_names(self) -> frozenset[str]:
-        folders = {dirname(path) for path in self._python_files}
-        names = {name for folder in folders for name in folder.split("/")}
-        return frozenset(names | {basename(path).removesuffix(".py") for path in self._python_files})
+        return self.keep("importable", lambda: first_names(self._python_files))
 
     @property
     def _root_names(self) -> frozenset[str]:
