@@ -357,10 +357,10 @@ import torch.distributed as dist
 
 def train(loader, {parameter}):
     {above}
+    if {test}:
+        print("start")
     for x in tqdm(loader{{}}):
         pass
-    if {test}:
-        print("done")
 
 
 def main(args, loader):
