@@ -687,7 +687,8 @@ def test_an_end_of_another_kind_of_object() -> None:
 
 
 MENDED = (
-    "import torch.distributed as dist\n\n\ndef start(args):\n    if args.local_rank != -1:\n        dist.init_process_group('nccl')\n\n\n"
+    "import torch.distributed as dist\n\n\n"
+    "def start(args):\n    if args.local_rank != -1:\n        dist.init_process_group('nccl')\n\n\n"
     "def train(args, rows):\n    for row in rows:\n        step(row)\n        {inner}\n\n\n"
     "def main(args, rows):\n    start(args)\n    {above}\n    dist.barrier()\n    {below}\n\n\n"
     "if __name__ == '__main__':\n    main(parse(), load())\n"

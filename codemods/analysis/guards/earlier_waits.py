@@ -42,7 +42,7 @@ def _is_plain_wait(project: Project, module: SourceModule, call: ast.Call) -> bo
 
 def _is_mended(project: Project, module: SourceModule, call: ast.Call) -> bool:
     """True for a wait below that is put under a test in the same run: only what stays keeps the program from its end."""
-    key = ("mended wait", module.path, call.lineno, call.col_offset)
+    key = ("put under a test", module.path, call.lineno, call.col_offset)
     return project.keep(key, lambda: _is_put_under_a_test(project, module, call))
 
 
@@ -104,6 +104,8 @@ def _waits_in(project: Project, site: FunctionSite, depth: int, all_of_them: boo
                 continue
             return module.path, node.lineno
         inner = called_function(project, module, node) if depth < _DEPTH else None
-        if inner is not None and inner.node is not site.node and (found := _waits_in(project, inner, depth + 1, all_of_them)) is not None:
+        if inner is None or inner.node is site.node:
+            continue
+        if (found := _waits_in(project, inner, depth + 1, all_of_them)) is not None:
             return found
     return None
