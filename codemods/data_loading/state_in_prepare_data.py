@@ -7,15 +7,19 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, subclasses
 from codemods.analysis.distribution import is_test_file, is_test_module
+from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.lightning_runs import kept_to_one
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertBefore
 from codemods.data.printed_errors import WAITING
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
+# Before it, `fit` prepares the data above every spawn, "so that the model can assign properties", and knows no `setup`.
+_HAS_SETUP = (0, 8)
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 
 
@@ -71,6 +75,7 @@ class StateInPrepareData(DdpCodemod):
     - Says nothing where `setup`, a property or another method that every rank runs gives the attribute a value that is not None.
     - Says nothing of what `prepare_data` alone reads.
     - Says nothing where the project calls `prepare_data` itself: then every rank has run it.
+    - Says nothing where Lightning below 0.8 is pinned: its `fit` prepares the data before it starts the processes.
     - Says nothing where every Trainer of the project is given one device.
     - Reports a value that is made of the local names of `prepare_data`, and a class without a `setup` of its own.
     - A repository's own tests.
@@ -90,6 +95,10 @@ class StateInPrepareData(DdpCodemod):
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or _is_called(project) or kept_to_one(project):
+            return
+        pin = lightning_pin(project, near=module.path)
+        if pin is not None and pin.surely_below(_HAS_SETUP):
+            left(module, module.tree, f"{pin.text} is pinned: its fit prepares the data before it starts the processes")
             return
         for node in module.nodes(ast.ClassDef):
             method = module.methods_of(node).get("prepare_data")

@@ -51,18 +51,18 @@ class LocalRankArgument(DdpCodemod):
     """A script of raw torch that takes its local rank from the command line, where newer launchers do not put it.
 
     ## What it does
-    Finds `add_argument("--local_rank", ...)` in a script that starts a process group, chooses its GPU by that argument, and
-    does not read `LOCAL_RANK`; the argument is followed over names, fields and the functions it is handed to (also one that
-    is fetched by a part of its name: `getattr(comm, "init_%s" % kind)(args.local_rank)`), and the group may start in a file
-    beside the parser's. Takes the default from `LOCAL_RANK`, and accepts both spellings. Where a script, a text or a program of
-    the repository starts the file with `torch.distributed.launch`, accepts both spellings wherever the rank is used; so for
-    `flags.DEFINE_integer("local_rank", ...)` of absl, which gets an alias.
+    Finds two faults of `add_argument("--local_rank", ...)`. Where a script, a text or a program of the repository starts the
+    file with `torch.distributed.launch`, the option accepts `--local-rank` as well, whether the program reads it or not; so for
+    `flags.DEFINE_integer("local_rank", ...)` of absl, which gets an alias. Where the script starts a process group, chooses its
+    GPU by the option and does not read `LOCAL_RANK`, the option takes its default from there, and accepts both spellings; it is
+    followed over names, fields and the functions it is handed to (also one that is fetched by a part of its name:
+    `getattr(comm, "init_%s" % kind)(args.local_rank)`), and the group may start in a file beside the parser's.
 
     ## Why it matters
     `torch.distributed.launch` passes `--local-rank` since torch 2.0: argparse ends every process with "unrecognized arguments",
     absl with "Unknown command line flag".
-    `torchrun` passes nothing and sets `LOCAL_RANK`: the argument stays at its default on all ranks, and all of them take one
-    GPU, where NCCL says "Duplicate GPU detected", or the memory runs out.
+    `torchrun` passes nothing and sets `LOCAL_RANK`: a program that chooses its GPU by the option has the default on all ranks.
+    All of them take one GPU, where NCCL says "Duplicate GPU detected", or the memory runs out.
 
     ## Example
     ```python

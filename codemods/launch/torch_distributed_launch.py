@@ -35,8 +35,8 @@ class TorchDistributedLaunch(DdpCodemod):
     ## What it does
     Finds commands of `torch.distributed.launch` in shell scripts, Slurm files, Makefiles, Dockerfiles, YAML, fenced shell blocks
     of Markdown, and in lists of arguments of a program. Writes `torchrun` for it (`-m torch.distributed.run` where the
-    interpreter is a chosen one or has options), takes out `--use_env`, which torchrun refuses, and in the same fix makes the
-    script that is started ready: its option `--local_rank` takes `LOCAL_RANK` for its default and is required no longer.
+    interpreter is a chosen one or has options), and takes out `--use_env`, which torchrun refuses. Where the script that is
+    started reads its option `--local_rank`, the same fix takes `LOCAL_RANK` for the default, and requires the option no longer.
 
     ## Why it matters
     torch warns at each start that the module "is deprecated and will be removed in future". Written over by hand, the command

@@ -116,6 +116,7 @@ class UnpaddedGather(DdpCodemod):
     ## Refuses
     - Says nothing where something that pads has taken the tokens before, and where least and most new tokens are the same.
     - Says nothing of a `generate` that is given nothing of tokens, as that of an image model, where nothing is decoded either.
+    - Says nothing of a `generate` that gives several things (`images, texts = model.generate(x)`): it is the project's own.
     - Says nothing of values that do not come from `generate`, or from the tokenizer, in the same function.
     - Says nothing of texts that are written out or that the object holds: they are as long on every rank.
     - Says nothing of a function that pads, that gathers the sizes first, or that gathers objects.
@@ -238,8 +239,8 @@ def _generated(module: SourceModule, function: FunctionNode, part: ast.expr, gat
     if isinstance(source, ast.Name):
         bound = [b for b in bindings_in(module, function, source.id) if _is_above(b.node, module.statement_of(gather))]
         values = [_unwrapped(b.value) for b in bound if b.value is not None]
-        if len(values) != len(bound) or not values:
-            return None
+        if len(values) != len(bound) or not values or any(b.part for b in bound):
+            return None  # what is taken apart is no tensor of tokens: a model of the project gives several things
         source = values[-1]
         if any(not isinstance(v, ast.Call) or not _is_generate(v) for v in values):
             return None

@@ -78,7 +78,8 @@ class ProgressBarOnEveryRank(DdpCodemod):
 
     ## Safety
     Safe: a disabled bar goes through the same items, and its `update`, `set_postfix`, `close` … are still there. The loop
-    stays on every rank. The test is the one that DDP203 would write, turned round; it holds with one process.
+    stays on every rank. The test is the one that DDP203 would write, turned round; it holds with one process,
+    and for a rank that some call leaves at None.
 
     ## Refuses
     - Where `disable` is given: that is a decision. Where keywords come from `**options`, which may hold it.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.conditional_starts import conditional_starters
-from codemods.analysis.guards.earlier_waits import callers_wait, earlier_wait, later_wait
+from codemods.analysis.guards.earlier_waits import ONLY_WAIT, callers_wait, earlier_wait, later_wait
 from codemods.analysis.guards.ended_trainings import ENDS, EndedTraining, ended_trainings
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.group_may_be_missing import Unguarded, unguarded
@@ -36,7 +36,6 @@ _FILL = frozenset(
     {"all_gather", "all_gather_into_tensor", "all_gather_object", "gather", "gather_object", "reduce_scatter",
      "reduce_scatter_tensor", "scatter", "scatter_object_list", "all_to_all", "all_to_all_single"}
 )  # fmt: skip
-_ONLY_WAIT = frozenset({"barrier", "destroy_process_group", "monitored_barrier"})
 
 
 class CollectiveWithoutGroup(DdpCodemod):
@@ -97,7 +96,8 @@ class CollectiveWithoutGroup(DdpCodemod):
     - Says nothing where the same function wraps its model under no test, or asks the environment for a variable that a launcher
       alone sets, and where a collective under no test stands above every call of the function.
     - Says nothing of collectives of a part of the ranks, and of a start under `place != -1` in what `mp.spawn` alone calls.
-    - Reports a call above or below which the same way may come to another one without a test, in a function that it calls.
+    - Reports a call above or below which the same way may come to another one without a test, in a function that it calls, unless
+      that one is a barrier which this rule puts under a test itself.
     - Says nothing of a function that is written to work without a group and asks torch itself for the rank or the size above, or
       wraps its model there under no test.
     - Reports a call whose result is used on the spot, and a statement that shares its line.
@@ -222,7 +222,7 @@ def _all_of_them(before: tuple[str, int] | None, behind: tuple[str, int] | None)
 
 
 def _level(found: Unguarded, end: str) -> Applicability:
-    return Applicability.SAFE if found.sure and end in _ONLY_WAIT else Applicability.UNSAFE
+    return Applicability.SAFE if found.sure and end in ONLY_WAIT else Applicability.UNSAFE
 
 
 def _reason(found: Unguarded, end: str, *, alone: bool, name: str) -> str:
@@ -234,4 +234,4 @@ def _reason(found: Unguarded, end: str, *, alone: bool, name: str) -> str:
         return "no import reaches torch.distributed here"
     if not found.sure:
         return "assumes that the function runs without a group too, as the helper that it asks for its rank does"
-    return "" if end in _ONLY_WAIT else "assumes that its result needs no stand-in where there is one process"
+    return "" if end in ONLY_WAIT else "assumes that its result needs no stand-in where there is one process"

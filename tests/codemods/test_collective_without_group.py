@@ -429,7 +429,7 @@ ENTRY = (
 def test_an_earlier_wait_of_the_same_way_is_named() -> None:
     """In a loop that may have no round: where every way comes to it, nothing is said at all."""
     source = ENTRY.format(call="rows = collect(rows)")
-    waits = {"store.py": GATHERS.format(wait="dist.barrier()")}
+    waits = {"store.py": GATHERS.format(wait="dist.all_reduce(rows)")}
     found = check_told(RULE, source, reason="store.py:6, which needs the group too", files=waits)
     assert "comes back without one" in found.message
 
@@ -460,7 +460,7 @@ BEHIND = (
 )
 def test_a_wait_of_a_function_that_is_called_below_is_named(call: str) -> None:
     """A test round the first one alone moves the end of the program there."""
-    waits = {"store.py": GATHERS.format(wait="dist.barrier()")}
+    waits = {"store.py": GATHERS.format(wait="dist.all_reduce(rows)")}
     check_told(RULE, BEHIND.format(call=call), reason="store.py:6, which needs the group too", files=waits)
 
 
@@ -684,3 +684,35 @@ def test_the_group_stays_below_a_notebooks_launcher() -> None:
 def test_an_end_of_another_kind_of_object() -> None:
     source = "import torch.distributed as dist\n\ndef main(run):\n    run.end_training()\n    dist.barrier()\n"
     check_nothing(RULE, source)
+
+
+MENDED = (
+    "import torch.distributed as dist\n\n\n"
+    "def start(args):\n    if args.local_rank != -1:\n        dist.init_process_group('nccl')\n\n\n"
+    "def train(args, rows):\n    for row in rows:\n        step(row)\n        {inner}\n\n\n"
+    "def main(args, rows):\n    start(args)\n    {above}\n    dist.barrier()\n    {below}\n\n\n"
+    "if __name__ == '__main__':\n    main(parse(), load())\n"
+)
+
+
+@pytest.mark.parametrize("inner", ["dist.barrier()", "torch.distributed.monitored_barrier()"])
+@pytest.mark.parametrize(("above", "below"), [("prepare(rows)", "train(args, rows)"), ("train(args, rows[:0])", "finish(rows)")])
+def test_a_wait_that_is_mended_in_the_same_run_is_no_end(inner: str, above: str, below: str) -> None:
+    head = "import torch\n" if "torch." in inner else ""
+    found = findings_of(RULE, head + MENDED.format(inner=inner, above=above, below=below))
+    levels = [f.applicability for f in found]
+    assert levels and all(level is Applicability.SAFE for level in levels)
+
+
+@pytest.mark.parametrize("inner", ["dist.all_reduce(row)", "done = dist.get_world_size()", "dist.broadcast(row, 0)"])
+def test_a_collective_that_stays_in_its_way_is_still_named(inner: str) -> None:
+    found = findings_of(RULE, MENDED.format(inner=inner, above="prepare(rows)", below="train(args, rows)"))
+    assert any("needs the group too" in f.reason for f in found)
+
+
+def test_a_wait_of_another_file_that_is_mended_in_the_same_run() -> None:
+    source, waits = BEHIND.format(call="    rows = collect(loader)\n"), GATHERS.format(wait="dist.barrier()")
+    tested = "        if dist.is_initialized():\n            dist.barrier()\n"
+    check_transformed(RULE, source, source.replace("        dist.barrier()\n", tested), files={"store.py": waits})
+    (there,) = findings_of(RULE, waits, {"main.py": source}, path="store.py")
+    assert there.applicability is not Applicability.DISPLAY

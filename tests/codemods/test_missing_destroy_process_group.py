@@ -320,6 +320,29 @@ def test_a_torch_that_the_readme_lists() -> None:
     assert findings_of(RULE, source, {"README.md": "PyTorch 1.12 and PyTorch 2.5 were tried.\n"})
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "- [PyTorch](http://pytorch.org/) (currently tested on version 1.6.0)\n",
+        "PyTorch (tested with 1.8)\n",
+        "* torch, `conda install pytorch==1.11.0 -c pytorch`\n\nPyTorch >= 1.10.0 is recommended.\n",
+    ],
+)
+def test_a_torch_that_a_sentence_names(said: str) -> None:
+    source = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}"
+    check_nothing(RULE, source, files={"README.md": said})
+    newer = said.replace("1.6.0", "2.6.0").replace("1.8", "2.8").replace("1.11.0", "2.5.1")
+    assert findings_of(RULE, source, {"README.md": newer})
+
+
+def test_commands_of_several_versions_beside_one_that_is_recommended() -> None:
+    """The recommended one may be any of them: the texts name none that warns."""
+    source = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}"
+    said = "conda install pytorch==1.11.0 -c pytorch\n\nconda install pytorch==1.8.0 -c pytorch\n\nPyTorch >= 1.10 is best.\n"
+    check_nothing(RULE, source, files={"README.md": said})
+    assert findings_of(RULE, source, {"README.md": said.replace("1.11.0", "1.9.0")})  # it is none of those
+
+
 def test_a_torch_that_the_readme_of_a_carried_library_lists() -> None:
     source = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}"
     assert findings_of(RULE, source, {"third/README.md": "conda install pytorch=1.6 cudatoolkit=10.2\n"})

@@ -348,3 +348,62 @@ def test_bars_of_ranks_whose_stderr_goes_into_a_file() -> None:
     )
     check_nothing(ProgressBarOnEveryRank, source, files={"folders.py": helper})
     assert findings_of(ProgressBarOnEveryRank, source, {"folders.py": helper.replace("sys.stderr = ", "errors = ")})
+
+
+GIVEN_RANK = """\
+from tqdm import tqdm
+import torch.distributed as dist
+
+
+def train(loader, {parameter}):
+    {above}
+    if {test}:
+        print("start")
+    for x in tqdm(loader{{}}):
+        pass
+
+
+def main(args, loader):
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    {call}
+    dist.barrier()
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameter", "call"),
+    [
+        ("rank", "train(loader, rank if args.sharded else None)"),
+        ("rank=None", "train(loader, rank=None)"),
+        ("rank=None", "train(loader) if args.alone else train(loader, rank)"),
+        ("rank", "known = rank if args.sharded else None; train(loader, known)"),
+        ("rank", "known = None\n    if args.sharded:\n        known = rank\n    train(loader, known)"),
+    ],
+)
+@pytest.mark.parametrize("test", ["rank == 0", "rank==0"])
+def test_a_rank_that_a_call_leaves_at_none(parameter: str, call: str, test: str) -> None:
+    """Without a rank every process goes on drawing its bar: `rank != 0` would hide all of them."""
+    text = GIVEN_RANK.format(parameter=parameter, call=call, test=test, above="pass")
+    check_transformed(ProgressBarOnEveryRank, text.format(""), text.format(", disable=rank not in (None, 0)"))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "call", "above"),
+    [
+        ("rank", "train(loader, rank)", "pass"),
+        ("rank=None", "train(loader, rank)", "pass"),  # the default is never taken
+        ("rank", "known = None; known = rank; train(loader, known)", "pass"),
+        ("rank", "train(loader, rank if args.sharded else None)", "assert rank is not None"),
+    ],
+)
+def test_a_rank_that_no_call_leaves_at_none(parameter: str, call: str, above: str) -> None:
+    text = GIVEN_RANK.format(parameter=parameter, call=call, test="rank == 0", above=above)
+    check_transformed(ProgressBarOnEveryRank, text.format(""), text.format(", disable=rank != 0"))
+
+
+def test_a_rank_that_another_file_leaves_at_none() -> None:
+    text = GIVEN_RANK.format(parameter="rank", call="train(loader, rank)", test="rank == 0", above="pass")
+    other = "from module import train\n\n\ndef run(loader):\n    train(loader, None)\n"
+    after = text.format(", disable=rank not in (None, 0)")
+    check_transformed(ProgressBarOnEveryRank, text.format(""), after, files={"small.py": other})

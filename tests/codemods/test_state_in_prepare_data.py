@@ -88,3 +88,13 @@ def test_what_is_fine(source: str) -> None:
 
 def test_a_repositorys_own_tests() -> None:
     check_nothing(StateInPrepareData, data("self.words = get(self.root)"), path="tests/test_a.py")
+
+
+@pytest.mark.parametrize(("pin", "told"), [("==0.7.5", False), ("<0.8", False), ("==0.8.1", True), (">=0.7", True), ("", True)])
+def test_a_fit_that_prepares_the_data_before_it_starts_processes(pin: str, *, told: bool) -> None:
+    source = data("words = get(self.root)", "self.words = words").replace("lightning.pytorch", "pytorch_lightning")
+    files = {"requirements.txt": f"pytorch-lightning{pin}\n"}
+    if told:
+        check_told(StateInPrepareData, source, reason="make it in setup", files=files)
+    else:
+        check_nothing(StateInPrepareData, source, files=files)

@@ -83,6 +83,18 @@ def test_what_is_right_or_not_seen_stays(lines: tuple[str, ...]) -> None:
     check_nothing(UnpaddedGather, evaluation(*lines))
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        "tokens, ids = model.generate(batch)",
+        "(tokens, ids), texts = accelerator.unwrap_model(model).generate(batch, max_length=9)",
+    ],
+)
+def test_a_model_that_gives_several_things_stays(made: str) -> None:
+    """Images of one size beside the texts that the function decodes."""
+    check_nothing(UnpaddedGather, evaluation(made, "tokens = accelerator.gather(tokens)", read="texts += tokenizer.decode(ids)"))
+
+
 def test_images_and_own_tests_stay() -> None:
     images = evaluation("images = model.generate(noise)", "images = accelerator.gather(images)", read="texts.append(images)")
     check_nothing(UnpaddedGather, images)

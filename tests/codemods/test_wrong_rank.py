@@ -577,9 +577,11 @@ def test_many_places_of_a_global_rank_that_is_called_local() -> None:
 
 def test_a_global_rank_that_is_called_local() -> None:
     """The tests of the name stay: they mean one process of all. The devices take the local rank."""
-    body = ("local_rank = dist.get_rank()", "torch.cuda.set_device({0})", "model.to({0})", "if local_rank == 0:", "    log()")
-    before = script(*(line.format("local_rank") for line in body))
-    check_transformed(WrongRank, before, script(*(line.format(ASKED.format("local_rank")) for line in body)))
+    above, asks = "local_rank = dist.get_rank()", ("if local_rank == 0:", "    log()")
+    places = ("torch.cuda.set_device({0})", "model.to({0})")
+    before = script(above, *(line.format("local_rank") for line in places), *asks)
+    bound = f"gpu = {ASKED.format('local_rank')}"
+    check_transformed(WrongRank, before, script(above, bound, *(line.format("gpu") for line in places), *asks))
 
 
 ACCELERATED = "import torch\nfrom accelerate import Accelerator\n"
@@ -786,7 +788,7 @@ def test_one_wrap_is_told_once() -> None:
     wrap = "m = torch.nn.parallel.DistributedDataParallel(model, device_ids=[rank], output_device=rank)"
     found = findings_of(WrongRank, script("rank = dist.get_rank()", wrap))
     assert len(found) == 1
-    assert sum("LOCAL_RANK" in str(e) for e in found[0].edits) == 2
+    assert sum("LOCAL_RANK" in str(e) for e in found[0].edits) == 1  # bound once, for both
 
 
 NAMED_LOCAL = """\
@@ -811,7 +813,7 @@ def test_a_global_rank_that_is_called_local_is_repaired_where_it_is_bound() -> N
     check_transformed(WrongRank, before, after)
     asked = NAMED_LOCAL.format(source=group, more="return local_rank == 0")
     (found,) = findings_of(WrongRank, asked)
-    assert [e.span.line for e in found.edits] == [9, 10]  # the name is asked for the one rank of all nodes, too
+    assert [e.span.line for e in found.edits] == [9, 9, 10]  # the name is asked for the one rank of all nodes, too
 
 
 NETS = """\
@@ -1126,3 +1128,61 @@ def test_the_device_of_rank_zero_alone(test: str) -> None:
 def test_a_device_that_its_function_does_not_use(behind: str, *, silent: bool) -> None:
     above = ("rank = dist.get_rank()", LOCAL, "d = torch.device('cuda', rank)")
     assert bool(findings_of(WrongRank, script(*above, behind))) is not silent
+
+
+@pytest.mark.parametrize(
+    ("variable", "beside"),
+    [
+        ("SLURM_PROCID", "SLURM_LOCALID"),
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"),
+        ("RANK", "LOCAL_RANK"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("joined", "bound"),
+    [
+        ("dist.init_process_group('nccl')", "my_rank()"),
+        ("dist.init_process_group('nccl', rank=my_rank(), world_size=args.size)", "dist.get_rank()"),
+    ],
+)
+def test_the_launcher_that_gives_the_rank_gives_the_local_one(variable: str, beside: str, joined: str, bound: str) -> None:
+    head = f"{HEAD}\n\ndef my_rank():\n    return int(os.environ.get('{variable}', 0))\n"
+    above = (joined, f"rank = {bound}")
+    before = script(*above, "torch.cuda.set_device(rank)", head=head)
+    after = script(*above, f'torch.cuda.set_device(int(os.environ.get("{beside}", rank)))', head=head)
+    check_transformed(WrongRank, before, after)
+
+
+def test_two_launchers_that_give_the_rank() -> None:
+    above = "rank = int(os.environ['RANK']) if 'RANK' in os.environ else int(os.environ['SLURM_PROCID'])"
+    asked = 'int(os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", rank)))'
+    before = script(above, "torch.cuda.set_device(rank)")
+    check_transformed(WrongRank, before, script(above, f"torch.cuda.set_device({asked})"))
+
+
+WRAP = "m = torch.nn.parallel.DistributedDataParallel(model, device_ids=[{0}], output_device={0})"
+
+
+@pytest.mark.parametrize("test", ["args.local_rank != -1", "args.local_rank >= 0"])
+def test_the_test_round_the_place_asks_the_local_rank(test: str) -> None:
+    head = f"{HEAD}\n\ndef start(args):\n    dist.init_process_group('nccl')\n    args.rank = dist.get_rank()\n"
+    before, after = (script(f"if {test}:", f"    {WRAP.format(r)}", head=head) for r in ("args.rank", "args.local_rank"))
+    check_transformed(WrongRank, before, after)
+
+
+@pytest.mark.parametrize("more", ["", "    args.local_rank = args.rank\n", "    args.local_rank = dist.get_rank()\n"])
+def test_a_test_that_asks_no_local_rank(more: str) -> None:
+    """Another test, the other branch, and a name that holds the global rank."""
+    head = f"{HEAD}\n\ndef start(args):\n    dist.init_process_group('nccl')\n    args.rank = dist.get_rank()\n{more}"
+    test = ("if args.local_rank != -1:",) if more else ("if args.local_rank == -1:", "    pass", "else:")
+    for found in findings_of(WrongRank, script(*test, f"    {WRAP.format('args.rank')}", head=head)):
+        assert not any(getattr(e, "code", "") == "args.local_rank" for e in found.edits)
+
+
+def test_a_start_that_is_commented_out() -> None:
+    above = "rank = int(os.environ['RANK'])"
+    work = "\n\ndef work(rank, model):\n    torch.cuda.set_device({})\n"
+    start = script(above, "# mp.spawn(work, args=(model,), nprocs=4)", "work(rank, args)")
+    before, after = (start + work.format(r) for r in ("rank", 'int(os.environ.get("LOCAL_RANK", rank))'))
+    check_transformed(WrongRank, before, after)
+    check_nothing(WrongRank, before.replace("# mp.spawn", "torch.multiprocessing.spawn"))

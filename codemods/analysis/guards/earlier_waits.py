@@ -6,11 +6,15 @@ import ast
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.guards.group_may_be_missing import asks_for_rank, is_guarded, needs_group
+from codemods.analysis.guards.entry_points import group_name
+from codemods.analysis.guards.group_may_be_missing import asks_for_rank, is_guarded, needs_group, unguarded
+from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.uses import calls_of, uses_of
 from codemods.files.source import SourceModule, walk_scope
 from codemods.store.project import Project
 
+# Without a group there is nothing to wait for: a test round one of these changes nothing else.
+ONLY_WAIT = frozenset({"barrier", "destroy_process_group", "monitored_barrier"})
 _DEPTH = 2
 _MOST_CALLERS = 6
 _WORDS = (b"barrier(", b"reduce(", b"gather", b"broadcast", b"get_rank(", b"get_world_size(")
@@ -26,13 +30,37 @@ def later_wait(project: Project, module: SourceModule, call: ast.expr) -> tuple[
     return _called_wait(project, module, call, below=True)
 
 
-def _called_wait(project: Project, module: SourceModule, call: ast.expr, *, below: bool) -> tuple[str, int] | None:
+def _is_plain_wait(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a statement that waits and does nothing else, where a run without a group may come: it gets a test of its own."""
+    statement = module.statement_of(call)
+    if not isinstance(statement, ast.Expr) or statement.value is not call or not module.is_whole(statement):
+        return False
+    if last(qualified(module, call.func)) not in ONLY_WAIT or not group_name(module, statement):
+        return False
+    return any(found.call is call and found.sure for found in unguarded(project, module))
+
+
+def _is_mended(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a wait below that is put under a test in the same run: only what stays keeps the program from its end."""
+    key = ("put under a test", module.path, call.lineno, call.col_offset)
+    return project.keep(key, lambda: _is_put_under_a_test(project, module, call))
+
+
+def _is_put_under_a_test(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    if not _is_plain_wait(project, module, call) or callers_wait(project, module, call) is not None:
+        return False
+    return all(_called_wait(project, module, call, below=below, all_of_them=True) is None for below in (False, True))
+
+
+def _called_wait(
+    project: Project, module: SourceModule, call: ast.expr, *, below: bool, all_of_them: bool = False
+) -> tuple[str, int] | None:
     scope: ast.AST = module.function_of(call) or module.tree
     calls = (n for n in walk_scope(scope) if isinstance(n, ast.Call))
     for other in (n for n in calls if (n.lineno > call.lineno if below else n.lineno < call.lineno)):
         if not is_guarded(project, module, other, set()):
             site = called_function(project, module, other) or _only_method(project, other)
-            if site is not None and (found := _waits_in(project, site, 0)) is not None:
+            if site is not None and (found := _waits_in(project, site, 0, all_of_them)) is not None:
                 return found
     return None
 
@@ -43,7 +71,7 @@ def callers_wait(project: Project, module: SourceModule, call: ast.expr) -> tupl
     if function is None or uses_of(project, module, function).handed_on:
         return None
     sites = [s for s in calls_of(project, module, function) or () if not is_test_file(s.module.path)][:_MOST_CALLERS]
-    found = [earlier_wait(project, s.module, s.call) for s in sites]
+    found = [_called_wait(project, s.module, s.call, below=False, all_of_them=True) for s in sites]
     return found[0] if found and all(w is not None for w in found) else None
 
 
@@ -60,8 +88,11 @@ def _only_method(project: Project, call: ast.Call) -> FunctionSite | None:
     return FunctionSite(home, defined[0])
 
 
-def _waits_in(project: Project, site: FunctionSite, depth: int) -> tuple[str, int] | None:
-    """The first wait of a function, or of those that it calls, that no test for several processes is round."""
+def _waits_in(project: Project, site: FunctionSite, depth: int, all_of_them: bool) -> tuple[str, int] | None:
+    """The first wait of a function, or of those that it calls, that no test for several processes is round.
+
+    all_of_them: also those that are put under one in the same run.
+    """
     module = site.module
     if not any(module.holds(word) for word in _WORDS):
         return None
@@ -69,8 +100,12 @@ def _waits_in(project: Project, site: FunctionSite, depth: int) -> tuple[str, in
         if not isinstance(node, ast.Call) or is_guarded(project, module, node, set()):
             continue
         if needs_group(module, node, project) or asks_for_rank(module, node):
+            if not all_of_them and _is_mended(project, module, node):
+                continue
             return module.path, node.lineno
         inner = called_function(project, module, node) if depth < _DEPTH else None
-        if inner is not None and inner.node is not site.node and (found := _waits_in(project, inner, depth + 1)) is not None:
+        if inner is None or inner.node is site.node:
+            continue
+        if (found := _waits_in(project, inner, depth + 1, all_of_them)) is not None:
             return found
     return None

@@ -24,6 +24,7 @@ from codemods.store.project import Project
 _LONGEST = 400_000
 _STATED = lazy(
     r"(?i)(?<![\w.])(?:py)?torch(?:\]\([^)\s]*\))?[\"'`*]*(?:[ \t]+version)?[ \t]*(?:\([ \t]*)?"
+    r"(?:(?:currently|only|is|was|has|been|we|have|code|tested|verified|developed|run|with|on|under|using|version)[ \t]+){0,6}"
     r"(?P<operator>>=|<=|~=|={1,2}|[><≥≤:|-])?[ \t]*"
     r"[\"'`*v]*(?P<version>(?:0\.[1-4]|1\.[2-9][0-2]|1\.1?\d|2\.\d\d?)(?!\d)(?:\.\d+)?)(?![\d%x])(?=(?P<behind>[^\n]{0,24}))"
 )
@@ -141,7 +142,7 @@ def _are_apart(one: Range, other: Range) -> bool:
 
 def _holds(allowed: Range, installed: list[Said]) -> bool:
     lowest = allowed[0]
-    return lowest is not None and all(s.range[0] is not None and s.range[0] >= lowest for s in installed)
+    return lowest is not None and any(s.range[0] is not None and s.range[0] >= lowest for s in installed)
 
 
 def _is_below(allowed: Range, version: Version) -> bool:

@@ -12,6 +12,7 @@ from codemods.analysis.guards.shown_group import has_shown_group
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.model.signatures import has_parameter
 from codemods.analysis.names import dotted, is_parameter, last
+from codemods.analysis.output.absent_ranks import with_absent_rank
 from codemods.analysis.output.accelerator_guards import print_of_accelerator, sure_arguments
 from codemods.analysis.output.attached_trainer import may_be_attached, runs_by_the_trainer, runs_while_loading
 from codemods.analysis.output.early_ranks import has_no_group_yet
@@ -67,6 +68,7 @@ def guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, li
     if is_of_one_process(module, statement) or any(claims_one_process(module, s) for s in run_before(module, statement)):
         return None
     spelled = _guard_for(project, module, statement, lines=lines)
+    spelled = with_absent_rank(project, module, statement, spelled) if spelled is not None else None
     if spelled is not None and not lines and spelled.test.endswith(".should_log"):  # one rank of each node may log
         spelled = replace(spelled, test=f"{spelled.test.removesuffix('should_log')}should_save")
     if spelled is not None and has_no_group_yet(project, module, statement, spelled.test):

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import TypeGuard
 
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.guards.global_rank_at import is_global
 from codemods.analysis.names import dotted, last
-from codemods.analysis.output.global_ranks import is_text
-from codemods.analysis.output.natures import values_of
-from codemods.analysis.output.run_before import bound_above
 from codemods.analysis.ranks.device_numbers import numbers_of_devices, process_index, says_where
+from codemods.analysis.ranks.local_at_hand import at_hand
+from codemods.analysis.ranks.local_variables import asked_local_rank
 from codemods.analysis.ranks.misnamed_ranks import (
-    LOCAL,
     bound_as_local,
     chooses_a_device,
     is_handed_on,
@@ -23,6 +19,7 @@ from codemods.analysis.ranks.misnamed_ranks import (
 from codemods.analysis.ranks.proven_rank import is_proven_global, local_beside, worked_out
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.spawned import spawns
 from codemods.api.findings import Edit, InsertBefore, ReplaceExpression
 from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
@@ -31,7 +28,7 @@ from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _Place = tuple[ast.expr, tuple[Edit, ...]]  # where the global rank stands, and what writes the local one there
-_NEW, _MANY = ("local_rank", "gpu", "gpu_index"), 3
+_NEW, _MANY = ("local_rank", "gpu", "gpu_index"), 2
 _LAUNCHED = (b"torchrun", b"distributed.launch", b"distributed.run", b"LOCAL_RANK")
 
 
@@ -97,27 +94,29 @@ def _given_elsewhere(module: SourceModule, known: Mapping[tuple[FunctionNode | N
 
 
 def _bound_once(module: SourceModule, places: list[_Place]) -> tuple[Edit, ...]:
-    """`local_rank` bound above the first of many places that would read LOCAL_RANK each; () where there are few, or no room.
+    """`local_rank` bound above the first of several places that would read the environment each; () where there is no room.
 
     All of them stand in one block then, behind what binds the global rank. Where that has the name already, it is `gpu`.
     """
     rank = places[0][0]
     function = module.function_of(rank)
-    reads = [e for _, edits in places for e in edits if isinstance(e, ReplaceExpression) and "LOCAL_RANK" in e.code]
-    if len(places) < _MANY or len(reads) < len(places) or not isinstance(rank, ast.Name):
+    reads = [e for _, edits in places for e in edits if isinstance(e, ReplaceExpression) and ".environ.get(" in e.code]
+    if len(places) < _MANY or len(reads) < len(places) or not dotted(rank):
         return ()
     home = _common_block(module, [module.statement_of(place) for place, _ in places])
-    taken = {n.id for n in module.nodes(ast.Name)} | {a.arg for a in module.nodes(ast.arg)}
+    near = walk(function) if function is not None else walk(module.tree)
+    taken = {n.arg if isinstance(n, ast.arg) else n.id for n in near if isinstance(n, (ast.arg, ast.Name))}
     new = next((name for name in _NEW if name not in taken), None)
     if home is None or new is None:
         return ()
-    bound = [n for n in module.nodes(ast.Name) if n.id == rank.id and isinstance(n.ctx, ast.Store)]
+    named: list[ast.expr] = [*module.nodes(ast.Name), *module.nodes(ast.Attribute)]
+    bound = [n for n in named if isinstance(getattr(n, "ctx", None), ast.Store) and dotted(n) == dotted(rank)]
     if any(n.lineno >= home.lineno for n in bound if module.function_of(n) is function):
         return ()
     value = reads[0].code.replace("'", '"')
     imports = tuple(e for _, edits in places for e in edits if e not in reads)
-    named = tuple(ReplaceExpression(e.path, e.span, new) for e in reads)
-    return (InsertBefore(module.path, module.span(home), f"{new} = {value}"), *named, *dict.fromkeys(imports))
+    places_named = tuple(ReplaceExpression(e.path, e.span, new) for e in reads)
+    return (InsertBefore(module.path, module.span(home), f"{new} = {value}"), *places_named, *dict.fromkeys(imports))
 
 
 def _common_block(module: SourceModule, statements: list[ast.stmt]) -> ast.stmt | None:
@@ -147,14 +146,14 @@ def _misnamed(project: Project, module: SourceModule, source: ast.expr, places: 
             f"{other[0]}:{other[1]} where one process of all nodes is meant"
         )
         return DeviceRank(source, rank, (), reason)
-    return DeviceRank(source, rank, _at_the_source(module, source) or inline)
+    return DeviceRank(source, rank, _at_the_source(project, module, source) or inline)
 
 
-def _at_the_source(module: SourceModule, source: ast.expr) -> tuple[Edit, ...]:
+def _at_the_source(project: Project, module: SourceModule, source: ast.expr) -> tuple[Edit, ...]:
     """The local rank in the place of the global one that `local_rank` is bound to."""
     if (planned := plan_plain(module, "os")) is None or "\n" in module.text_of(source):
         return ()
-    text = f'int({planned.name}.environ.get("LOCAL_RANK", {module.text_of(source)}))'
+    text = asked_local_rank(project, module, source, planned.name)
     return ReplaceExpression(module.path, module.span(source), text), *planned.edits
 
 
@@ -174,7 +173,7 @@ def _repair(project: Project, module: SourceModule, rank: ast.expr) -> tuple[Edi
     if (index := process_index(module, rank)) is not None:
         return _index_of_the_node(module, rank, index)
     written = module.text_of(rank)
-    if (name := _at_hand(module, rank)) is not None:
+    if (name := at_hand(project, module, rank)) is not None:
         return (ReplaceExpression(module.path, span, name),) if name != written else ()
     if _spawns_its_ranks(project, module) or worked_out(project, module, rank) is not None:
         return ()
@@ -184,7 +183,7 @@ def _repair(project: Project, module: SourceModule, rank: ast.expr) -> tuple[Edi
         return ()
     if (planned := plan_plain(module, "os")) is None or "\n" in written:
         return ()
-    text = f'int({planned.name}.environ.get("LOCAL_RANK", {written}))'
+    text = asked_local_rank(project, module, rank, planned.name)
     return ReplaceExpression(module.path, span, _quoted(module, rank, text)), *planned.edits
 
 
@@ -211,71 +210,14 @@ def _quoted(module: SourceModule, rank: ast.expr, text: str) -> str:
     return text.replace('"', "'") if written.rstrip().endswith('"') else text
 
 
-def _at_hand(module: SourceModule, node: ast.expr) -> str | None:
-    """What the local rank is called above the place."""
-    for name, value in bound_above(module, module.function_of(node), module.statement_of(node)):
-        if name in LOCAL and not is_text(module, value) and not is_global(module, value):
-            return name
-        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod) and "device_count" in module.text_of(value.right):
-            return name  # device = rank % torch.cuda.device_count()
-    return _asked_for(module, node) or _bound_beside(module, node)
-
-
-def _asked_for(module: SourceModule, node: ast.expr) -> str | None:
-    """`args.local_rank` of `if args.local_rank != -1: dist.init_process_group(…)`: where there is a group, it is one's own."""
-    function = module.function_of(node)
-    starts = (c for c in module.calls_named("init_process_group") if module.function_of(c) is function and function is not None)
-    for start in (c for c in starts if line_of(c) < line_of(node)):
-        for up in (u for u in module.ancestors(start) if isinstance(u, ast.If) and isinstance(u.test, ast.Compare)):
-            asked, end = _local_asked(up.test), up.test.comparators[0] if isinstance(up.test, ast.Compare) else None
-            below = isinstance(end, ast.UnaryOp) or (isinstance(end, ast.Constant) and end.value == 0)
-            if asked is not None and below and any(start in walk(s) for s in up.body):
-                bound = [n for n in module.nodes(ast.Attribute) if isinstance(n.ctx, ast.Store) and n.attr == asked.attr]
-                if not any(is_global(module, v) for n in bound for v in values_of(module, n)):
-                    return dotted(asked)
-    return None
-
-
-def _local_asked(test: ast.expr) -> ast.Attribute | None:
-    """The local rank of `args.local_rank != -1` and `args.local_rank >= 0`."""
-    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.NotEq, ast.GtE, ast.Gt)):
-        return None
-    left = test.left
-    return left if isinstance(left, ast.Attribute) and left.attr in LOCAL and isinstance(left.value, ast.Name) else None
-
-
-def _bound_beside(module: SourceModule, node: ast.expr) -> str | None:
-    """What is bound to the local rank in each block that binds the global one: in both arms of `if dist.is_initialized():`."""
-    name = node.id if isinstance(node, ast.Name) else ""
-    stores = [n for n in module.nodes(ast.Name) if n.id == name and isinstance(n.ctx, ast.Store)]
-    if not stores or any(module.function_of(n) is not None for n in stores):
-        return None
-    beside = (frozenset(_local_names(module, module.block_of(module.statement_of(n)))) for n in stores)
-    local = min(frozenset.intersection(*beside), default=None)
-    inside = module.function_of(node)
-    own = {n.arg if isinstance(n, ast.arg) else n.id for n in walk(inside) if _is_bound(n)} if inside is not None else ()
-    return local if local not in own else None
-
-
-def _local_names(module: SourceModule, block: list[ast.stmt]) -> Iterator[str]:
-    for line in block:
-        target = line.targets[0] if isinstance(line, ast.Assign) and len(line.targets) == 1 else None
-        if isinstance(target, ast.Name) and target.id in LOCAL and isinstance(line, ast.Assign):
-            if not is_text(module, line.value) and not is_global(module, line.value):
-                yield target.id
-
-
-def _is_bound(node: ast.AST) -> TypeGuard[ast.arg | ast.Name]:
-    return isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-
-
 def _spawns_its_ranks(project: Project, module: SourceModule) -> bool:
     """True where `mp.spawn` starts the ranks, as far as the project shows: it counts the processes of one node."""
-    spawning = (b"mp.spawn", b"multiprocessing.spawn", b"start_processes(")
-    if any(module.holds(word) for word in spawning):
+    if spawns(module):
         return True
-    elsewhere = {p for word in spawning for p in project.files_containing(word) if not is_test_file(p)}
-    return bool(elsewhere) and not any(project.files_containing(word) for word in _LAUNCHED)
+    words = (b"mp.spawn", b"multiprocessing.spawn", b"start_processes(")
+    files = {p for word in words for p in project.files_containing(word) if not is_test_file(p)}
+    elsewhere = any((other := project.module(p)) is not None and spawns(other) for p in sorted(files))
+    return elsewhere and not any(project.files_containing(word) for word in _LAUNCHED)
 
 
 def _has_group(module: SourceModule) -> bool:

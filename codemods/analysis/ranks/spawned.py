@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from codemods.analysis.call_graph import find_function
@@ -20,6 +21,7 @@ from codemods.store.project import Project
 STARTS = ("spawn", "start_processes")
 _SPAWNED = lazy(rb"\b(?:spawn|start_processes)\(\s*(?:fn\s*=\s*)?([\w.]+)")
 _DEFINED = r"^def[ \t]+{0}[ \t]*\(\s*(\w+)"
+_SPAWNS = lazy(rb"\b(?:mp|multiprocessing)\.spawn\b|\bstart_processes\(")
 _SHORT = 2  # letters: `r` and `i` are everything else in a file, too
 
 
@@ -133,10 +135,27 @@ def _spawned_in(path: str, data: bytes) -> frozenset[str]:
 @lru_cache(maxsize=64)
 def _spawned(data: bytes) -> frozenset[str]:
     """The own names of the functions that a file starts: of `work as w`, `work`."""
-    return frozenset(m.rpartition(b".")[2].decode() for m in _SPAWNED.findall(data)) | _renamed(data)
+    return frozenset(_started_in(data)) | _renamed(data)
+
+
+def _started_in(data: bytes) -> Iterator[str]:
+    for found in _SPAWNED.finditer(data):
+        if not _is_commented_out(data, found.start()):
+            yield found.group(1).rpartition(b".")[2].decode()
+
+
+def _is_commented_out(data: bytes, place: int) -> bool:
+    """True in a line that begins with `#`: a start that somebody has replaced."""
+    return data[data.rfind(b"\n", 0, place) + 1 : place].lstrip().startswith(b"#")
+
+
+def spawns(module: SourceModule) -> bool:
+    """True for a file that starts processes by torch.multiprocessing."""
+    data = own_names(module.data) if module.holds(b" as ") else module.data
+    return any(not _is_commented_out(text, m.start()) for text in {module.data, data} for m in _SPAWNS.finditer(text))
 
 
 def _renamed(data: bytes) -> frozenset[str]:
     if b" as " not in data or _SPAWNED.search(data) is None:
         return frozenset()
-    return frozenset(m.rpartition(b".")[2].decode() for m in _SPAWNED.findall(own_names(data)))
+    return frozenset(_started_in(own_names(data)))
