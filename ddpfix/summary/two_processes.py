@@ -164,6 +164,8 @@ def _launcher(command: CommandLine, start: int, target: int, said: _Said, *, joi
             yield from (_known(word, said) for word in (flag.word, *flag.values))
         else:
             said.edits.append(f"without {flag.name}")
+    of_flags = {word.start for flag in command.launcher_flags for word in (flag.word, *flag.values)}
+    said.edits += [f"without {w.raw}" for w in words[start + 1 : target] if w.value is None and w.start not in of_flags]
 
 
 def _program(command: CommandLine, words: Sequence[Word], said: _Said) -> tuple[list[str], bool]:

@@ -160,6 +160,7 @@ def test_a_line_that_a_blank_cuts_off_goes_on(end: str, path: str) -> None:
 
 def test_what_was_changed_in_a_command_is_told() -> None:
     assert told_of("torchrun --master_port=1 --nnodes 2 train.py").edits == ("without --master_port", "without --nnodes")
+    assert told_of("torchrun $LAUNCH train.py").edits == ("without $LAUNCH",)
     assert told_of("python train.py").edits == ("by torchrun, where it has plain Python",)
     assert told_of("accelerate launch --config_file c.yaml train.py").edits == ("c.yaml is not in the repository",)
     assert told_of("accelerate launch --config_file c.yaml train.py", beside="c.yaml").edits == ()
