@@ -177,6 +177,7 @@ def _commit(
         branch=options.branch,
         home=(state.head_ref or "").removeprefix("refs/heads/") or None,
         launches=summary.launches(tree.files, engine.disk_reader(tree.root), made.shown.after),
+        launched=summary.launched(tree.files, engine.disk_reader(tree.root)),
         notes=notes(state, touched),
         not_run=summary.NOT_RUN_BESIDES if options.proof else _not_run(options),
         tuning=options.tuning,

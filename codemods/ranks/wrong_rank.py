@@ -25,7 +25,7 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.several_nodes import names_nodes
 from codemods.analysis.trainer.parsed_arguments import are_parsed_training_arguments
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, Severity
 from codemods.files.left_alone import left
 from codemods.files.sites import Site
 from codemods.files.source import SourceModule, walk
@@ -168,9 +168,11 @@ class WrongRank(DdpCodemod):
             message = f"the device is chosen by the global rank ({text}): a second node has no such device"
             evidence = [Evidence("static", f"{text} counts the processes of all nodes", module.path, found.rank.lineno)]
             level = Applicability.DISPLAY if found.told else Applicability.SAFE
+            severity: Severity = "" if names_nodes(project) else "risk"  # on one node the two ranks are the same
             yield self.finding(
-                module, found.node, message, level=level, edits=found.edits, evidence=evidence, reason=found.told
-            )
+                module, found.node, message, level=level, edits=found.edits, evidence=evidence, reason=found.told,
+                severity=severity,
+            )  # fmt: skip
 
     # transformers 5
 
@@ -217,14 +219,14 @@ class WrongRank(DdpCodemod):
         evidence = [Evidence("static", "a process of each node runs this line, with the same path", *place)]
         if is_of_group(whole[1]) and (later := group_comes_later(project, module, node)):
             reason = f"there is no process group yet here, so its rank cannot be asked: {later}"
-            return self.finding(module, node, message, evidence=evidence, reason=reason)
+            return self.finding(module, node, message, evidence=evidence, reason=reason, severity="data")
         if found.beside is not None:
             name, line = found.beside
             reason = f"the block sets {name}, which line {line} reads under the same test: change all of these tests together"
-            return self.finding(module, node, message, evidence=evidence, reason=reason)
+            return self.finding(module, node, message, evidence=evidence, reason=reason, severity="data")
         reason = "assumes that the nodes share the disk: a file that each node needs on its own is rightly written there"
         return self.finding(
-            module, node, message, level=Applicability.UNSAFE, edits=edits, evidence=evidence, reason=reason
+            module, node, message, level=Applicability.UNSAFE, edits=edits, evidence=evidence, reason=reason, severity="data"
         )  # fmt: skip
 
     # Above the Trainer

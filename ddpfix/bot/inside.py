@@ -220,6 +220,7 @@ def _made(
         branch=branch,
         home=base_branch,
         launches=summary.launches(project.tree.files, project.read, fixed.after),
+        launched=summary.launched(project.tree.files, project.read),
         notes=repository_state.notes(project.state, sorted(fixed.after)),
         summary_commit=False,
         pull_request=True,

@@ -17,15 +17,20 @@ NOT_RUN = (
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A command of the repository's own that starts training, with two processes, and where it stands.
+    """A command of the repository's own that starts a changed program, with two processes, and where it stands.
 
-    counted: it says itself how many processes there are; else the settings of its script do.
+    counted: it says itself how many processes there are; else the settings of its script do: devices says where, "" if unknown.
+    programs: the changed files that it comes to. to_fill: words that the reader has to give. edits: what else was changed.
     """
 
     command: str
     path: str
     line: int
     counted: bool = True
+    programs: tuple[str, ...] = ()
+    to_fill: tuple[str, ...] = ()
+    edits: tuple[str, ...] = ()
+    devices: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +39,9 @@ class Context:
 
     command: as it can be given again. versions: of ddpfix, Python and what else matters. base: the commit the work stands on.
     branch: where it was committed, None if nowhere. home: the branch it is to be merged into. commits: (id, subject), oldest
-    first, as far as they are known. ran, not_run: sentences; where nothing ran, it says so of hooks and formatters too.
-    notes: what the state of the repository adds. proof: what `ddpfix prove` saw of these very fixes.
+    first, as far as they are known. launched: files that a command of the repository starts.
+    ran, not_run: sentences; where nothing ran, it says so of hooks and formatters too. notes: what the state of the repository
+    adds. proof: what `ddpfix prove` saw of these very fixes.
     decided: what a person decided over the findings, where somebody did. pull_request: it is the body of one, not a file.
     tuning: what `ddpfix tune` makes of each job, and what it measured. place: the repository as seen from where the command was
     typed, "" from inside; for the commands on the closing screen alone.
@@ -48,6 +54,7 @@ class Context:
     home: str | None = None
     commits: tuple[tuple[str, str], ...] = ()
     launches: tuple[Launch, ...] = ()
+    launched: frozenset[str] = frozenset()
     ran: tuple[str, ...] = ()
     not_run: tuple[str, ...] = NOT_RUN
     identity_note: str | None = None

@@ -5,32 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from codemods.api.findings import Applicability, Finding
+from codemods.api.findings import Finding
 from codemods.files.text_file import NOTEBOOK
 from ddpfix.project_renames import renamed
 from ddpfix.results import Fixed
 from ddpfix.summary import breakage, proof_section, review_section, tuning_section
-from ddpfix.summary.codemod_section import Detail, assumptions, pictures, section
+from ddpfix.summary.codemod_section import Detail, assumptions, section
 from ddpfix.summary.commit_messages import subject
 from ddpfix.summary.context import Context
 from ddpfix.summary.excerpts import Hunk, hunks
 from ddpfix.summary.instructions import how_it_was_checked, how_it_was_made, how_to_take_back, how_to_test, not_run
-from ddpfix.summary.kinds import bars
-from ddpfix.summary.markdown import code, cut, fence, folded_up, plural, prose, sentence, table
+from ddpfix.summary.left_alone import left_alone, severe
+from ddpfix.summary.markdown import code, cut, folded_up, plural, prose, table
 from ddpfix.summary.new_lines import in_new_text
 from ddpfix.summary.places import (
-    Group,
     by_code,
     by_file,
-    by_reason,
     codemod_of,
     offered,
     origin_of,
-    skeleton,
     told,
     unmade,
     unsafe_fixed,
-    where,
 )
 
 _LINES = "Line numbers are those after the fixes; `ddpfix check` showed those before."
@@ -101,6 +97,7 @@ def _document(fixed: Fixed, context: Context, changed: Sequence[Hunk], detail: D
         out += how_it_was_checked(context, fixed)
         out += how_to_test(tuple(groups), fixed, context)
         out += how_to_take_back(tuple(groups), context)
+    out += folded_up("Left alone, with the reasons", left_alone(fixed, context.launched, detail))
     for key, findings in groups.items():
         title = f"{key} {findings[0].name}: cause, safety and places"
         out += folded_up(title, section(key, findings, changed, fixed, detail))
@@ -108,7 +105,6 @@ def _document(fixed: Fixed, context: Context, changed: Sequence[Hunk], detail: D
     out += folded_up("Proof: before and after, on two processes", proof_section.section(context.proof)) if context.proof else []
     out += tuning_section.section(context.tuning) if context.tuning else []
     out += folded_up("Review", review_section.section(context.decided, detail)) if context.decided else []
-    out += folded_up("Left alone, with the reasons", _left_alone(fixed, detail))
     out += folded_up("What was not run", not_run(context, fixed))
     out += folded_up("How this was made", how_it_was_made(context, fixed))
     if detail.items < 10**9:
@@ -119,7 +115,7 @@ def _document(fixed: Fixed, context: Context, changed: Sequence[Hunk], detail: D
 def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Finding, ...]]) -> list[str]:
     count, files = plural(len(fixed.fixed), "fix", "fixes"), plural(len(fixed.after), "file")
     if not groups:
-        return ["# ddpfix: nothing was changed", "", *_counts(fixed), ""]
+        return ["# ddpfix: nothing was changed", "", *_counts(fixed, context.launched), ""]
     out = [f"# ddpfix: {count} in {files}", "", *_severities(groups), *_tables(groups)]
     unsafe = len(unsafe_fixed(fixed))
     if unsafe:
@@ -134,7 +130,7 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
         out.append(f"They are committed on {code(context.branch)}{onto}, one commit for each codemod.")
     ran = "They were run before and after: see [Proof](#proof)." if context.proof else _NO_TRAINING
     reviewed = [f"Reviewed: {review_section.counts(context.decided)}; see [Review](#review)."] if context.decided else []
-    out += [*reviewed, *_counts(fixed), ran, _LINES, ""]
+    out += [*reviewed, *_counts(fixed, context.launched), ran, _LINES, ""]
     if context.branch:
         out += folded_up("Commits", _commits(context, groups))
     return out
@@ -187,7 +183,7 @@ def _summary(key: str, findings: Sequence[Finding]) -> str:
     return codemod.summary() if codemod else prose(findings[0].message)
 
 
-def _counts(fixed: Fixed) -> list[str]:
+def _counts(fixed: Fixed, launched: frozenset[str]) -> list[str]:
     out = []
     seen, rest = told(fixed), offered(fixed)
     if seen or rest or fixed.withdrawn:
@@ -195,51 +191,9 @@ def _counts(fixed: Fixed) -> list[str]:
         parts += [f"{plural(len(rest), 'finding')} that only `--unsafe-fixes` would fix"] if rest else []
         parts += [f"{plural(len(unmade(fixed)), 'fix', 'fixes')} that could not be made"] if unmade(fixed) else []
         out.append(f"Left alone, with the reasons below: {', '.join(parts)}.")
+        out += severe(fixed, launched)
     if failed := fixed.report.failed:
         them = "it" if len(failed) == 1 else "them"
         were = "path was" if len(failed) == 1 else "paths were"
         out.append(f"{len(failed)} {were} not read, so nothing is known of {them}: see [Not read](#not-read).")
     return out
-
-
-def _left_alone(fixed: Fixed, detail: Detail) -> list[str]:
-    """What was found and not changed, each with its reason; findings with one reason are one line."""
-    out: list[str] = []
-    for title, findings in (("without a fix", told(fixed)), ("that only `--unsafe-fixes` would fix", offered(fixed))):
-        for key, found in by_code(findings).items():
-            groups = by_reason(found)
-            out += [f"### {key} {found[0].name}: {plural(len(found), 'finding')} {title}", ""]
-            said: set[str] = set()
-            out += [f"- {_group(group, said)}" for group in groups[: detail.groups]]
-            if len(groups) > detail.groups:
-                more = sum(len(g.findings) for g in groups[detail.groups :])
-                out.append(f"- and {plural(more, 'more place')} for {plural(len(groups) - detail.groups, 'other reason')}")
-            out += ["", *pictures([g.findings[0] for g in groups], detail.pictures)]
-    if failed := unmade(fixed):
-        out += ["### Fixes that could not be made", ""]
-        out += [f"- {code(f.place)} {f.code}: {prose(why)}" for f, why in failed[: detail.groups]]
-        out += [f"- and {len(failed) - detail.groups} more"] * (len(failed) > detail.groups) + [""]
-    if broken := fixed.report.failed:
-        out += ["### Not read", ""]
-        out += [f"- {code(f.path)}: {prose(f.error)}" for f in broken[: detail.groups]]
-        out += [f"- and {plural(len(broken) - detail.groups, 'more path')}"] * (len(broken) > detail.groups) + [""]
-    if not out:
-        return []
-    shown = bars(fixed)
-    return ["## Left alone", "", *(["All findings, by kind:", "", *fence(shown, "text"), ""] if shown else []), *out]
-
-
-def _group(group: Group, said: set[str]) -> str:
-    """One line: the places, why all of them were left, and what is wrong at the first where none of `said` says it already."""
-    first, places = group.findings[0], where(group.findings)
-    if not first.reason:
-        return f"{places}: {sentence(first.message)}"
-    message = "" if skeleton(first.message) in said else f"{sentence(first.message)} "
-    said.add(skeleton(first.message))
-    clauses = group.reason.split("; ")
-    reason = "; ".join(clauses[:3]) + (f"; and {plural(len(clauses) - 3, 'further reason')}" if len(clauses) > 3 else "")
-    if len(group.findings) == 1:
-        why = "Unsafe" if first.applicability is Applicability.UNSAFE else "No fix"
-        return f"{places}: {message}{why}: {sentence(reason)}"
-    of_first = f" The first of them: {message}".rstrip() if message else ""
-    return f"{plural(len(group.findings), 'place')}, {places}: {sentence(reason)}{of_first}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -14,6 +15,9 @@ from ddpfix.summary.markdown import code, fence, folded_up, plural, prose, table
 from ddpfix.summary.places import codemod_of, origin_of
 
 FILE = "DDPFIX_SUMMARY.md"
+MOST_MISSED = 6
+_ACCELERATE = re.compile(rb"^[ \t]*(?:from|import)[ \t]+accelerate\b|\bTrainingArguments\b", re.M)
+_LOCAL_RANK = re.compile(rb"add_argument\([^)]{0,80}--local[_-]rank")
 
 
 def how_it_was_checked(context: Context, fixed: Fixed) -> list[str]:
@@ -51,15 +55,31 @@ def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[st
 
 
 def _commands(fixed: Fixed, context: Context) -> list[str]:
-    if context.launches:
-        out = ["As this repository starts training, with two processes, from its root:", ""]
-        pairs = ((f"# {launch.path}:{launch.line}{_devices(launch)}", launch.command) for launch in context.launches)
-        rows = [row for pair in pairs for row in pair]
-    else:
+    if not context.launches:
         none = "No command that starts a changed program was found in the repository with all its words"
-        out = [f"{none}; put your own script and arguments in:", ""]
-        rows = _usual_commands(fixed)
-    return [*out, *fence(rows, "sh"), ""]
+        return [f"{none}; put your own script and arguments in:", "", *fence(_usual_commands(fixed), "sh"), ""]
+    out = ["As this repository starts what was changed, with two processes, from its root:", ""]
+    rows = [row for launch in context.launches for row in (_place(launch), launch.command)]
+    out += [*fence(rows, "sh"), ""]
+    if to_fill := dict.fromkeys(word for launch in context.launches for word in launch.to_fill):
+        out += [f"Yours to give, before or in the command: {', '.join(map(code, to_fill))}.", ""]
+    return [*out, *_not_started(fixed, context)]
+
+
+def _place(launch: Launch) -> str:
+    """Where the command stands, and how it differs from what stands there."""
+    return f"# {', '.join((f'{launch.path}:{launch.line}', *launch.edits))}{_devices(launch)}"
+
+
+def _not_started(fixed: Fixed, context: Context) -> list[str]:
+    """The changed programs that these commands do not test."""
+    reached = {path for launch in context.launches for path in launch.programs}
+    missed = [path for path in sorted(fixed.after) if path.endswith(".py") and path not in reached]
+    if not missed or not any(launch.programs for launch in context.launches):
+        return []
+    shown = ", ".join(map(code, missed[:MOST_MISSED]))
+    more = f" and {plural(len(missed) - MOST_MISSED, 'more file')}" if len(missed) > MOST_MISSED else ""
+    return [f"Changed too, and reached by none of these, as far as imports and settings show: {shown}{more}.", ""]
 
 
 def _shown(codes: Sequence[str], fixed: Fixed) -> list[str]:
@@ -82,7 +102,9 @@ def _lightning(fixed: Fixed) -> bool:
 
 def _devices(launch: Launch) -> str:
     """What the command itself does not say: plain `python` gets its processes from the script's settings."""
-    return "" if launch.counted else " (set two devices)"
+    if launch.counted:
+        return ""
+    return f" (set two devices in {launch.devices})" if launch.devices else " (set two devices)"
 
 
 def _errors(key: str, fixed: Fixed) -> str:
@@ -97,8 +119,10 @@ def _usual_commands(fixed: Fixed) -> list[str]:
     out = []
     if b"lightning" in data:
         out.append("python SCRIPT.py ...  # with devices=2 in its Trainer")
-    if b"accelerate" in data or b"transformers" in data:
+    if _ACCELERATE.search(data):
         out.append("accelerate launch --num_processes 2 SCRIPT.py ...")
+    if _LOCAL_RANK.search(data) and b"LOCAL_RANK" not in data:  # from the command line alone, which torchrun does not write
+        return out or ["python -m torch.distributed.launch --nproc_per_node=2 SCRIPT.py ..."]
     return out or ["torchrun --standalone --nproc_per_node=2 SCRIPT.py ..."]
 
 

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from posixpath import basename, dirname, join, normpath
+from posixpath import dirname, join, normpath
 from shlex import quote
 
 from codemods.analysis.job_files.command_lines import CommandLine, command_lines
-from codemods.analysis.loading.same_program import whole_program
 from codemods.files.passages import Passage
 from codemods.files.shell_words import Word, commands
 from codemods.files.text_file import DOCUMENT_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
 from codemods.runtime.record import record
 from codemods.store.project import Project
 from ddpfix.summary.context import Launch
+from ddpfix.summary.device_setting import device_setting
+from ddpfix.summary.launch_order import order
+from ddpfix.summary.program_files import program_files
 from ddpfix.summary.two_processes import with_two_processes
 
 KINDS = (*SHELL_KINDS, *YAML_KINDS, *DOCUMENT_KINDS)
 LARGEST = 64 * 1024
 DEEPEST = 3
-MOST = 3
+MOST = 4
 
 _STARTERS = (b"python", b"torchrun", b"accelerate", b"deepspeed", b"PYTHON")
 # What shows that a script started with plain `python` starts further processes, and what that it joins those of a launcher.
@@ -28,15 +30,8 @@ _STARTS_OTHERS = re.compile(
     rb"mp\.spawn|multiprocessing\.spawn|start_processes|Fabric\(|LightningCLI\(|lightning[\s\S]*?\bTrainer\("
 )
 _JOINS = re.compile(rb"init_process_group|Accelerator\(|PartialState\(|deepspeed\.|\btransformers\b")
-_TRAINS, _MAIN, _NO_TRAINING = (
-    re.compile(words, re.I)
-    for words in (
-        r"train|tun(?:e|ing)|\bfit|sft",
-        r"^(?:main|run)",
-        r"eval|test|infer|predict|sampl|generat|demo|export|convert|prepar|preprocess|bench|score|plot",
-    )
-)
 _BLOCK = re.compile(r"^(?:(?: {4}|\t)[^\n]*\n?)+", re.M)  # of a Markdown file, indented
+_CUT_OFF = re.compile(r"\\[ \t]+(?:#[^\r\n]*)?(?=\r?\n)")  # a line that goes on, for a reader, and not for a shell
 _OF_THE_SCRIPT = re.compile(r".*\bdirname\b.*(?:\$0|\$\{?BASH_SOURCE\b).*?((?:/[\w.-]+)*)/?\"?$")
 
 
@@ -49,10 +44,8 @@ class _Candidate:
     launch: Launch
 
 
-def launches(
-    files: Iterable[str], read: Callable[[str], bytes | None], changed: Mapping[str, bytes]
-) -> tuple[Launch, ...]:
-    """At most a few commands that start programs with a changed file, the one that trains first; each comes to another file.
+def launches(files: Iterable[str], read: Callable[[str], bytes | None], changed: Mapping[str, bytes]) -> tuple[Launch, ...]:
+    """At most a few commands that start programs with a changed file, the best first; each comes to a file of its own.
 
     changed: path -> the new bytes, in which a command stands that was fixed itself.
     """
@@ -61,25 +54,44 @@ def launches(
     out: list[Launch] = []
     seen: set[str] = set()
     for candidate in found:
-        if not candidate.programs <= seen and candidate.order[0] == found[0].order[0]:
+        if not candidate.programs <= seen:
             out.append(candidate.launch)
             seen |= candidate.programs
     return tuple(out[:MOST])
 
 
-def _candidates(project: Project, changed: frozenset[str]) -> Iterator[_Candidate]:
+def launched(files: Iterable[str], read: Callable[[str], bytes | None]) -> frozenset[str]:
+    """The project's files that a command of its job files and documents starts."""
+    project = Project(files, read)
+    started = (
+        _script(project, folder, command)
+        for path in _texts(project)
+        for command in _commands(project, path)
+        if (folder := _folder(project, path, command)) is not None
+    )
+    return frozenset(filter(None, started))
+
+
+def _texts(project: Project) -> Iterator[str]:
     for path in sorted(p for p in project.files if p.endswith(KINDS) and p.count("/") <= DEEPEST and not p.startswith(".")):
         data = project.read(path) or b""
         if len(data) <= LARGEST and any(word in data for word in _STARTERS):
-            for command in _commands(project, path):
-                if (candidate := _candidate(project, path, command, changed)) is not None:
-                    yield candidate
+            yield path
+
+
+def _candidates(project: Project, changed: frozenset[str]) -> Iterator[_Candidate]:
+    for path in _texts(project):
+        for command in _commands(project, path):
+            if (candidate := _candidate(project, path, command, changed)) is not None:
+                yield candidate
 
 
 def _commands(project: Project, path: str) -> Iterator[CommandLine]:
     file = project.module(path)
     if not isinstance(file, TextFile):
         return
+    if not path.endswith(YAML_KINDS):
+        file = TextFile(path, _CUT_OFF.sub("\\\\", file.text).encode())
     yield from command_lines(file)
     if path.endswith(DOCUMENT_KINDS):
         for block in _BLOCK.finditer(file.text):  # as a script of its own, whose lines stand where they do in the file
@@ -92,8 +104,8 @@ def _candidate(project: Project, path: str, command: CommandLine, changed: froze
     if folder is None:
         return None
     script = _script(project, folder, command)
-    program = whole_program(project, script)
-    programs = program & changed or (frozenset({path}) & changed)
+    program = program_files(project, script)
+    programs = (program | {path}) & changed
     joins = False
     if programs and not command.launcher:
         texts = [project.read(p) or b"" for p in program]
@@ -105,17 +117,21 @@ def _candidate(project: Project, path: str, command: CommandLine, changed: froze
         return None
     line = command.span(command.words[0].start, command.words[-1].end).line
     text = f"cd {quote(folder)} && {pasted.text}" if folder else pasted.text
-    launch = Launch(text, path, line, pasted.counted)
-    order = (_kind(script, command), not pasted.counted, not path.endswith(DOCUMENT_KINDS), path.count("/"), path, line)
-    return _Candidate(order, programs, launch)
+    devices = "" if pasted.counted else device_setting(project, script)
+    edits = (*pasted.edits, *_missing(project, folder, command))
+    found = Launch(text, path, line, pasted.counted, tuple(sorted(programs)), pasted.to_fill, edits, devices)
+    return _Candidate(order(script, path, line, command, pasted, programs, _above(project, path, line)), programs, found)
 
 
-def _kind(script: str, command: CommandLine) -> int:
-    """What the program is for, training first."""
-    name = basename(dirname(script) if basename(script) == "__main__.py" else script)
-    if _NO_TRAINING.search(name) or any(_NO_TRAINING.match(flag.field) for flag in command.flags if not flag.values):
-        return 3
-    return 0 if _TRAINS.search(name) else 1 if _MAIN.search(name) else 2
+def _missing(project: Project, folder: str, command: CommandLine) -> list[str]:
+    """The file of a launcher's settings, where the repository has none at that place."""
+    named = [f.settled for f in command.launcher_flags if f.field == "config_file"]
+    return [f"{name} is not in the repository" for name in named if name and normpath(join(folder, name)) not in project.files]
+
+
+def _above(project: Project, path: str, line: int) -> str:
+    file = project.module(path)
+    return "\n".join(file.text.split("\n")[: line - 1]) if isinstance(file, TextFile) else ""
 
 
 def _folder(project: Project, path: str, command: CommandLine) -> str | None:

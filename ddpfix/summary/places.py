@@ -59,9 +59,10 @@ def skeleton(reason: str) -> str:
     return re.sub(r"(?:\s|[,·])+", " ", plain).strip().lower()
 
 
-def where(findings: Iterable[Finding], most_files: int = 6) -> str:
-    """`a.py` 12, 40; `b.py` 3 and 2 more files."""
-    files = by_file(findings)
+def where(findings: Iterable[Finding], most_files: int = 6, first: frozenset[str] = frozenset()) -> str:
+    """`a.py` 12, 40; `b.py` 3 and 2 more files. first: files that stand in front, and are named however many there are."""
+    files = dict(sorted(by_file(findings).items(), key=lambda row: row[0] not in first))
+    most_files = max(most_files, len(first & files.keys()))
     shown = [f"{code(path)} {spots(found, 8)}" for path, found in list(files.items())[:most_files]]
     more = f"; and {plural(len(files) - most_files, 'more file')}" if len(files) > most_files else ""
     return "; ".join(shown) + more

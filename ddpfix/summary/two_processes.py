@@ -1,4 +1,4 @@
-"""A command line of a job file as one that can be pasted: two processes on this machine, every word of it known."""
+"""A command line of a job file as one that can be pasted: two processes on this machine, and what of it the reader must give."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from posixpath import basename
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, is_python
 from codemods.files.passages import Passage
 from codemods.files.shell_words import Word
-from codemods.runtime.record import record
+from codemods.runtime.record import field, record
 
-LONGEST = 600
+LONGEST = 1200
 
 _COUNTS = {"torchrun": "nproc_per_node", "accelerate": "num_processes", "deepspeed": "num_gpus"}
 _TWO = {"torchrun": "--nproc_per_node=2", "accelerate": "--num_processes 2", "deepspeed": "--num_gpus 2"}
@@ -22,57 +22,101 @@ _ELSEWHERE = frozenset(
      "num_machines", "machine_rank", "main_process_ip", "main_process_port", "gpu_ids",
      "num_nodes", "hostfile", "include", "exclude"}
 )  # fmt: skip
-_DEVICES = re.compile(r"(?:--?|\+{0,2})(?:trainer\.)?devices$")
+_DEVICES = re.compile(r"(?:(?:--?|\+{0,2})(?:trainer\.)?devices|\+{0,2}trainer\.gpus)$")
 _ARGUMENTS = re.compile(r"\"?\$(?:[@*]|\{[@*](?::\d+)?\})\"?$")  # what the script is given: nothing
-_PLACEHOLDER = re.compile(r"\.\.\.|…|path[_/-]?to|\byour\b|\byour[_/-]|\bx{3,}\b|[<>]", re.I)
+_LEFT_OUT = re.compile(r"\.\.\.|…|[<>]|^\s*$")  # more words, a shell's redirection, a line end that a blank behind it undid
+_PLACEHOLDER = re.compile(r"path[_/-]?to|\byour\b|\byour[_/-]|\bx{3,}\b", re.I)
+_NAMES = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+_DECIDED = re.compile(r"[$`*?~{\[]")  # what else the shell replaces
+_HERE = re.compile(r"\$\(pwd\)|`pwd`")
+_OF_EACH_SHELL = frozenset({"PYTHONPATH", "PWD", "HOME", "USER"})
+_FOREIGN = re.compile(r"(?:--?[\w.-]+=|[\w.]+=)?/(?!tmp/|dev/|tmp$)")
 _VARIABLE = re.compile(r"([A-Za-z_]\w*)=")
 
 
 @record
 class Pasted:
-    """text: the command; counted: it says itself how many processes there are."""
+    """text: the command; counted: it says itself how many processes there are.
+
+    to_fill: words of it that the reader has to give: variables that nobody sets, `path/to/data`. edits: what was changed beside
+    the number of processes. foreign: it names a place of somebody's machine. started_as_one: it has plain Python,
+    which starts one process.
+    """
 
     text: str
     counted: bool
+    to_fill: tuple[str, ...] = ()
+    edits: tuple[str, ...] = ()
+    foreign: bool = False
+    started_as_one: bool = False
+
+
+@record(frozen=False)
+class _Said:
+    """What is to be told of the words that were written."""
+
+    to_fill: list[str] = field(default_factory=list)
+    edits: list[str] = field(default_factory=list)
+    foreign: bool = False
 
 
 def with_two_processes(command: CommandLine, *, joins: bool = False) -> Pasted | None:
-    """The command with two processes; None where the shell, or the reader, would have to fill something in.
+    """The command with two processes; None where it is not whole, or a word is decided by more than the value of a variable.
 
     joins: the program joins the processes of a launcher and starts none, so that plain Python is replaced by torchrun.
     """
     words = command.words
     start = next(i for i, word in enumerate(words) if _starts(word))
-    target = next((i for i in range(start + 1, len(words)) if _written(words[i]) == command.target), None)
+    target = next((i for i in range(start + 1, len(words)) if words[i].text == command.target), None)
     if target is None or _is_open(command):
         return None
+    said = _Said()
     try:
-        launched = list(_launcher(command, start, target, joins=joins))
-        program, counted = _program(command, words[target + 1 :])
-        parts = [*_environment(words[:start]), *launched, _known(words[target]), *program]
+        launched = list(_launcher(command, start, target, said, joins=joins))
+        program, counted = _program(command, words[target + 1 :], said)
+        parts = [*_environment(words[:start], said), *launched, _known(words[target], said), *program]
     except _UnknownWord:
         return None
     text = " ".join(parts)
-    return Pasted(text, counted or joins or bool(command.launcher)) if len(text) <= LONGEST else None
+    if len(text) > LONGEST:
+        return None
+    to_fill, edits = (tuple(dict.fromkeys(found)) for found in (said.to_fill, said.edits))
+    return Pasted(text, counted or joins or bool(command.launcher), to_fill, edits, said.foreign, joins and not command.launcher)
 
 
 class _UnknownWord(Exception):
-    """A word that the shell decides at run time, or that stands for one of the reader's own."""
+    """A word that the shell decides at run time, by more than the value of a variable, or one that is not written out."""
 
 
 def _starts(word: Word) -> bool:
-    name = _written(word)
-    return is_python(name) or basename(name).lstrip("@-") in _COUNTS
+    return is_python(word.text) or basename(word.text).lstrip("@-") in _COUNTS
 
 
-def _written(word: Word) -> str:
-    return word.raw.strip("\"'") if word.value is None else word.value
-
-
-def _known(word: Word) -> str:
-    if word.value is None or _PLACEHOLDER.search(word.value):
+def _known(word: Word, said: _Said) -> str:
+    if word.value is None:
+        return _settled(word, said)
+    if _LEFT_OUT.search(word.value):
         raise _UnknownWord
+    if _PLACEHOLDER.search(word.value):
+        said.to_fill.append(word.raw)
+    said.foreign |= _FOREIGN.match(word.value) is not None
     return word.raw if "\n" not in word.raw else shlex.quote(word.value)
+
+
+def _settled(word: Word, said: _Said) -> str:
+    """A word with variables: their values where the script gives them, else the names, for the reader to set."""
+    given = word.settled
+    if given is not None and not _DECIDED.search(given) and not _LEFT_OUT.search(given):
+        said.edits.append("with the values of its variables")
+        said.foreign |= _FOREIGN.match(given) is not None
+        if _PLACEHOLDER.search(given):
+            said.to_fill.append(given)
+        return shlex.quote(given)
+    if _LEFT_OUT.search(word.raw) or _DECIDED.search(_NAMES.sub("", word.raw)) or "\n" in word.raw:
+        raise _UnknownWord
+    names = [braced or plain for braced, plain in _NAMES.findall(word.raw)]
+    said.to_fill += [f"${name}" for name in names if name not in _OF_EACH_SHELL]
+    return word.raw
 
 
 def _is_open(command: CommandLine) -> bool:
@@ -84,23 +128,29 @@ def _is_open(command: CommandLine) -> bool:
     return "<" in inside or behind.lstrip(" \t\\\r\n").startswith("<")
 
 
-def _environment(words: Sequence[Word]) -> Iterator[str]:
+def _environment(words: Sequence[Word], said: _Said) -> Iterator[str]:
     """The variables in front of it that bear on what Python finds; the others are those of a machine."""
     for word in words:
         if (match := _VARIABLE.match(word.raw)) and match[1] == "PYTHONPATH":
-            yield _known(word)
+            yield word.raw if word.value is None and not _DECIDED.search(_of_each_shell(word.raw)) else _known(word, said)
 
 
-def _launcher(command: CommandLine, start: int, target: int, *, joins: bool) -> Iterator[str]:
+def _of_each_shell(raw: str) -> str:
+    """The word without what each shell knows: its folder, and the path that Python has there already."""
+    return _NAMES.sub(lambda m: "" if (m[1] or m[2]) in _OF_EACH_SHELL else m[0], _HERE.sub("", raw))
+
+
+def _launcher(command: CommandLine, start: int, target: int, said: _Said, *, joins: bool) -> Iterator[str]:
     """All in front of the script: the launcher with its options, or Python with its own."""
     words, name = command.words, command.launcher
     if not name:
         module = ["-m"] if command.module else []
+        said.edits += ["by torchrun, where it has plain Python"] if joins else []
         yield from ["torchrun", "--standalone", _TWO["torchrun"], *module] if joins else ["python", *module]
         return
-    if is_python(_written(words[start])):  # python -m torch.distributed.launch
-        at = next(i for i in range(start + 1, target) if _written(words[i]) == "-m") + 1
-        yield from ("python", "-m", _known(words[at]))
+    if is_python(words[start].text):  # python -m torch.distributed.launch
+        at = next(i for i in range(start + 1, target) if words[i].text == "-m") + 1
+        yield from ("python", "-m", _known(words[at], said))
     else:
         yield name
         if name == "accelerate":
@@ -111,10 +161,14 @@ def _launcher(command: CommandLine, start: int, target: int, *, joins: bool) -> 
         if flag.field == _COUNTS[name]:
             yield f"{flag.name}=2" if flag.joined else f"{flag.name} 2"
         elif flag.field not in _ELSEWHERE:
-            yield from map(_known, (flag.word, *flag.values))
+            yield from (_known(word, said) for word in (flag.word, *flag.values))
+        else:
+            said.edits.append(f"without {flag.name}")
+    of_flags = {word.start for flag in command.launcher_flags for word in (flag.word, *flag.values)}
+    said.edits += [f"without {w.raw}" for w in words[start + 1 : target] if w.value is None and w.start not in of_flags]
 
 
-def _program(command: CommandLine, words: Sequence[Word]) -> tuple[list[str], bool]:
+def _program(command: CommandLine, words: Sequence[Word], said: _Said) -> tuple[list[str], bool]:
     """(the arguments of the script, whether they say how many devices there are)."""
     two = {_value_of(flag).start: flag for flag in command.flags if _DEVICES.match(flag.name) and (flag.values or flag.joined)}
     out, counted = [], bool(two)
@@ -126,7 +180,7 @@ def _program(command: CommandLine, words: Sequence[Word]) -> tuple[list[str], bo
             out.append(f"{name}=2")
             counted = True
         elif not _ARGUMENTS.match(word.raw):
-            out.append(_known(word))
+            out.append(_known(word, said))
     return out, counted
 
 

@@ -1186,3 +1186,25 @@ def test_a_start_that_is_commented_out() -> None:
     before, after = (start + work.format(r) for r in ("rank", 'int(os.environ.get("LOCAL_RANK", rank))'))
     check_transformed(WrongRank, before, after)
     check_nothing(WrongRank, before.replace("# mp.spawn", "torch.multiprocessing.spawn"))
+
+
+@pytest.mark.parametrize(
+    ("files", "severity"),
+    [
+        ({}, "risk"),
+        ({"run.sh": "torchrun --nproc_per_node=4 train.py\n"}, "risk"),
+        ({"run.sh": "torchrun --nnodes=2 --nproc_per_node=4 train.py\n"}, "crash"),
+        ({"jobs/big.sbatch": "#SBATCH --nodes=4\nsrun python train.py\n"}, "crash"),
+    ],
+)
+def test_a_device_of_a_second_node_ends_the_run_where_there_is_one(files: dict[str, str], severity: str) -> None:
+    head = "import os\nimport torch\nimport torch.distributed as dist\n"
+    text = script("rank = int(os.environ['RANK'])", "torch.cuda.set_device(rank)", head=head)
+    (found,) = findings_of(WrongRank, text, files)
+    assert found.severity == severity
+
+
+def test_a_file_that_the_nodes_share_is_no_crash() -> None:
+    text = script("rank = dist.get_rank()", LOCAL, "if local_rank == 0:", "    torch.save(args, 'out.pt')")
+    (found,) = findings_of(WrongRank, text)
+    assert found.severity == "data"

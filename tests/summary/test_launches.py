@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddpfix.summary import launches
+from ddpfix.summary import Launch, launched, launches
 from tests.summary.made import EXAMPLES, found_launches, on_disk
 
 TRAINER = b"from lightning.pytorch import Trainer\ntrainer = Trainer(devices=2)\n"
@@ -39,7 +39,9 @@ def test_of_the_examples_commands_one_that_can_be_pasted(example: str, command: 
 
 
 def test_a_folded_text_of_a_job_file_is_one_command() -> None:
-    (job,) = found_launches(EXAMPLES / "hf-finetune" / "before", {"finetune.py": b""})
+    folder = EXAMPLES / "hf-finetune" / "before"
+    files = {p: (folder / p).read_bytes() for p in ("finetune.py", "jobs/sft-2gpu.yaml", "configs/accelerate-2gpu.yaml")}
+    (job,) = launches(files, files.get, {"finetune.py": b""})
     assert job.path == "jobs/sft-2gpu.yaml"
     assert job.command.startswith("accelerate launch --num_processes 2 --config_file configs/accelerate-2gpu.yaml finetune.py ")
     assert job.command.endswith("--save_total_limit 2")
@@ -82,16 +84,112 @@ def test_what_starts_its_processes_itself_is_left_to_python(command: str, shown:
     "command",
     [
         "torchrun $method.py $config $2",
-        'torchrun train.py --config "$CONFIG"',
-        "torchrun train.py --data /path/to/data",
+        "torchrun train.py --config $1",
+        'torchrun train.py --name "run $(hostname)"',
+        "torchrun train.py --name ${NAME%.yaml}",
+        "torchrun $DIR/train.py",
         "torchrun train.py --data <folder>",
         "torchrun train.py --data <folder> --x 1",
         "torchrun train.py --out $(date)",
         "torchrun train.py ...",
     ],
 )
-def test_a_command_with_a_word_that_nobody_knows_is_not_shown(command: str) -> None:
+def test_a_command_with_a_word_that_is_not_written_out_is_not_shown(command: str) -> None:
     assert two(command) is None
+
+
+def told_of(script: str, *, path: str = "run.sh", beside: str = "") -> Launch:
+    """What is told of the only command that starts train.py. beside: one more file."""
+    every = {**TRAIN, **({beside: b""} if beside else {}), path: script.encode() + b"\n"}
+    (found,) = launches(every, every.get, {"train.py": every["train.py"]})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("command", "to_fill"),
+    [
+        ('torchrun train.py --config "$CONFIG"', ("$CONFIG",)),
+        ("torchrun train.py --data=$ROOT/${SET}.json --out $ROOT", ("$ROOT", "$SET")),
+        ("torchrun train.py --data /path/to/data", ("/path/to/data",)),
+        ("torchrun train.py --name your_run --out $HOME/out", ("your_run",)),
+        ("torchrun train.py --out out", ()),
+    ],
+)
+def test_words_that_the_reader_has_to_give_are_told(command: str, to_fill: tuple[str, ...]) -> None:
+    assert told_of(command).to_fill == to_fill
+
+
+def test_a_whole_command_comes_before_one_to_fill() -> None:
+    files = {**TRAIN, "a.sh": b"torchrun train.py --data $DATA\n", "b.sh": b"python train.py --data x\n"}
+    assert [path for path, _, _ in told(files)] == ["b.sh"]
+
+
+def test_variables_that_the_script_sets_have_their_values() -> None:
+    command = "torchrun --nproc_per_node=$1 train.py \\\n  --out $out ${@:2} \\\n  --epochs 3 > $name.log"
+    found = told_of(f"name=small\nout=runs/$name\n{command}")
+    assert found.command == "torchrun --nproc_per_node=2 train.py --out runs/small --epochs 3"
+    assert (found.to_fill, found.edits) == ((), ("with the values of its variables",))
+
+
+def test_a_value_that_the_reader_has_to_give_stays_a_name() -> None:
+    found = told_of("out=$BASE/x\ntorchrun train.py --out $out")
+    assert (found.command, found.to_fill) == ("torchrun --nproc_per_node=2 train.py --out $out", ("$out",))
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("PYTHONPATH=$PYTHONPATH:./src ", "PYTHONPATH=$PYTHONPATH:./src "),
+        ('PYTHONPATH="$(pwd):$PYTHONPATH" ', 'PYTHONPATH="$(pwd):$PYTHONPATH" '),
+        ("CUDA_VISIBLE_DEVICES=$GPUS ", ""),
+    ],
+)
+def test_the_path_of_python_that_each_shell_knows(given: str, shown: str) -> None:
+    found = told_of(f"{given}torchrun train.py")
+    assert (found.command, found.to_fill) == (f"{shown}torchrun --nproc_per_node=2 train.py", ())
+
+
+@pytest.mark.parametrize("end", ["\\ ", "\\   # where the data is", "\\\t# (e.g. [DATA])"])
+@pytest.mark.parametrize("path", ["run.sh", "README.md"])
+def test_a_line_that_a_blank_cuts_off_goes_on(end: str, path: str) -> None:
+    text = f"torchrun train.py --data d {end}\n  --out o"
+    found = told_of(f"```bash\n{text}\n```" if path.endswith(".md") else text, path=path)
+    assert found.command == "torchrun --nproc_per_node=2 train.py --data d --out o"
+    assert found.line == (2 if path.endswith(".md") else 1)
+
+
+def test_what_was_changed_in_a_command_is_told() -> None:
+    assert told_of("torchrun --master_port=1 --nnodes 2 train.py").edits == ("without --master_port", "without --nnodes")
+    assert told_of("torchrun $LAUNCH train.py").edits == ("without $LAUNCH",)
+    assert told_of("python train.py").edits == ("by torchrun, where it has plain Python",)
+    assert told_of("accelerate launch --config_file c.yaml train.py").edits == ("c.yaml is not in the repository",)
+    assert told_of("accelerate launch --config_file c.yaml train.py", beside="c.yaml").edits == ()
+
+
+def test_changed_programs_that_share_no_command_have_one_each() -> None:
+    files = {**TRAIN, "eval.py": RAW.replace(b"model", b"os"), "run.sh": b"torchrun eval.py\ntorchrun train.py\n"}
+    found = launches(files, files.get, {path: files[path] for path in ("eval.py", "model.py")})
+    assert [(launch.line, launch.programs) for launch in found] == [(2, ("model.py",)), (1, ("eval.py",))]
+
+
+def test_classes_that_hydra_s_settings_name_belong_to_the_program() -> None:
+    main = b"import hydra\n\n\n@hydra.main(config_path='conf', config_name='base')\ndef main(cfg):\n    hydra.utils.call(cfg)\n"
+    files = {
+        "main.py": main,
+        "conf/base.yaml": b"task:\n  _target_: tasks.one.Task\n",
+        "tasks/__init__.py": b"",
+        "tasks/one.py": b"from lightning.pytorch import Trainer\n\n\nclass Task:\n    trainer = Trainer(devices=2)\n",
+        "tasks/two.py": b"class Task: pass\n",
+        "run.sh": b"python main.py trainer.gpus=8\n",
+    }
+    assert told(files, "tasks/one.py") == [("run.sh", 1, "python main.py trainer.gpus=2")]
+    assert told(files, "tasks/two.py") == []
+
+
+def test_what_commands_start() -> None:
+    files = {**TRAIN, "eval.py": RAW, "other.py": RAW, "run.sh": b"torchrun train.py\n"}
+    files["README.md"] = b"```\npython eval.py $X\n```\n"
+    assert launched(files, files.get) == {"train.py", "eval.py"}
 
 
 def test_it_comes_to_a_file_that_was_changed() -> None:

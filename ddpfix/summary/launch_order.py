@@ -1,0 +1,69 @@
+"""Which of the commands that start a changed program is the one to test it by."""
+
+from __future__ import annotations
+
+import re
+from posixpath import basename, dirname
+
+from codemods.analysis.job_files.command_lines import CommandLine, Flag
+from codemods.files.text_file import DOCUMENT_KINDS
+from ddpfix.summary.two_processes import Pasted
+
+_TRAINS, _MAIN, _NO_TRAINING = (
+    re.compile(words, re.I)
+    for words in (
+        r"(?<!cons)train(?!ed)|tun(?:e|ing)|\bfit|sft",
+        r"^(?:main|run)",
+        r"eval|(?<![a-z])test|infer|predict|sampl|generat|demo|export|convert|prepar|preprocess|bench|score|plot",
+    )
+)
+_TRAINING_FLAG = re.compile(r"(?:do_|is_|run_)?train(?:ing)?$", re.I)
+_OTHER_FLAG = re.compile(rf"(?:do_|is_|run_|only_)?(?:{_NO_TRAINING.pattern})(?!.*(?:during|train))", re.I)
+_HEADING = re.compile(r"^[ \t]*#+[ \t]+(.*)$", re.M)
+_YES = frozenset({"true", "1", "yes"})
+
+
+def order(
+    script: str, path: str, line: int, command: CommandLine, pasted: Pasted, programs: frozenset[str], above: str
+) -> tuple[object, ...]:
+    """The best first: what trains; on any machine; whole; as several processes there already. above: the document before it."""
+    return (
+        _kind(script, path, command, above),
+        pasted.foreign,
+        bool(pasted.to_fill),
+        pasted.started_as_one,
+        -len(programs),
+        len(pasted.edits),
+        not pasted.counted,
+        not path.endswith(DOCUMENT_KINDS),
+        path.count("/"),
+        path,
+        line,
+    )
+
+
+def _kind(script: str, path: str, command: CommandLine, above: str) -> int:
+    """What the command is for, training first: by its flags, the name of its program, and what stands round it."""
+    given = [flag for flag in command.flags if _is_on(flag)]
+    if any(_TRAINING_FLAG.match(flag.field) for flag in given):
+        return 0
+    name = basename(dirname(script) if basename(script) == "__main__.py" else script)
+    if _NO_TRAINING.search(name) or any(_OTHER_FLAG.match(flag.field) for flag in given):
+        return 3
+    around = _around(path, above)
+    if _NO_TRAINING.search(around) and not _TRAINS.search(around):
+        return 3
+    return 0 if _TRAINS.search(name) else 1 if _MAIN.search(name) else 2
+
+
+def _is_on(flag: Flag) -> bool:
+    """True for `--do_train` and `--do_train True`."""
+    return (not flag.values and not flag.joined) or (flag.value or "").lower() in _YES
+
+
+def _around(path: str, above: str) -> str:
+    """The name of a job file with its folder; in a document the last heading, or comment, above the command."""
+    if not path.endswith(DOCUMENT_KINDS):
+        return f"{basename(dirname(path))}/{basename(path)}"
+    headings = _HEADING.findall(above)
+    return headings[-1] if headings else ""
