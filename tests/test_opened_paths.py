@@ -52,7 +52,7 @@ def test_a_part_of_an_archive(made: str) -> None:
     project = project_of(f"{HEAD}\ndef save(target, rows):\n    {made}archive.open('rows.txt', 'w').write(rows)\n")
     module = project.module("module.py")
     assert module is not None
-    (call,) = [c for c in module.calls_named("open")]
+    (call,) = module.calls_named("open")
     assert file_call(module, call) is None
 
 
@@ -68,7 +68,8 @@ def writer(name: str, opened: str) -> str:
     return (
         "import os\nimport pickle\nimport lightning.pytorch as pl\nfrom blobs import Store\n\n\n"
         "class Rows(pl.LightningModule):\n    def on_test_epoch_end(self):\n"
-        f"        target = os.path.join(self.folder, {name})\n        with {opened} as f:\n            pickle.dump(self.rows, f)\n"
+        f"        target = os.path.join(self.folder, {name})\n"
+        f"        with {opened} as f:\n            pickle.dump(self.rows, f)\n"
         "        self.trainer.strategy.barrier()\n\n\n"
         "def main():\n    trainer = pl.Trainer(devices=2)\n    trainer.test(Rows())\n\n\nif __name__ == '__main__':\n    main()\n"
     )

@@ -68,13 +68,14 @@ def test_numbers_of_a_share_that_a_caller_hands_over(test: str, call: str, told:
         ),
         (("for i, game in enumerate(args.games):", "    if i % world_size != rank:", "        continue",
           "    keeper = Keeper(args.out)", "    keeper.step(game)"), False),
-        (("for i, game in enumerate(args.games):", "    if i % world_size == rank:", "        Keeper(args.out).step(game)"), False),
+        (("for i, game in enumerate(args.games):", "    if i % world_size == rank:",
+          "        Keeper(args.out).step(game)"), False),
         (("for game in args.games:", "    Keeper(args.out).step(game)"), True),
         (("for i, game in enumerate(args.games):", "    if i % args.every != 0:", "        continue",
           "    Keeper(args.out).step(game)"), True),
         (("mine = args.games[rank::world_size]", "for game in args.games:", "    Keeper(args.out).step(game)"), True),
-        (("games = []", "for i in range(9):", "    if i % args.every == args.first:", "        games.append(i)", "for game in games:",
-          "    Keeper(args.out).step(game)"), True),
+        (("games = []", "for i in range(9):", "    if i % args.every == args.first:", "        games.append(i)",
+          "for game in games:", "    Keeper(args.out).step(game)"), True),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(
