@@ -148,8 +148,8 @@ class UnguardedFileIo(DdpCodemod):
     ## Refuses
     - Copies of the program's own source (`shutil.copy(__file__, folder)`): the same bytes, which no run reads. Silent.
     - Paths that name the rank or the process, what stands in a loop over the rank's own share, and functions that such a loop
-      calls: each rank's own file; paths
-      below the `log_dir` of a logger of Lightning that numbers its folders: each process may have a number of its own.
+      calls: each rank's own file; paths below the `log_dir` of a logger of Lightning that numbers its folders: each process may
+      have a number of its own.
       So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one.
     - Paths with the GPU's number in them, and what is only called under a test of it (`if self.device == 0:`): silent.
     - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.
