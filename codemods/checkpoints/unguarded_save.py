@@ -80,6 +80,7 @@ class UnguardedSave(DdpCodemod):
     - A file that is opened, and so emptied, with other work in its `with` block, reported: the opening has to go under the test
       too.
     - Paths that name the rank, the process, or what a sampler gave it; temporary folders and buffers in memory: silent.
+    - A save in a loop over the rank's own share of items, and in functions that such a loop calls: silent.
     - A file named after an item of the loader that the loop goes through: silent where a sampler for several ranks deals the
       items out, else reported.
     - `torch.onnx.export(model, …)` of what may be the DDP wrapper, reported: its forward waits for the other ranks, and

@@ -41,6 +41,7 @@ from codemods.analysis.files.own_results import filled_by_batches
 from codemods.analysis.files.paths_given_out import given_out
 from codemods.analysis.files.paths_in_statements import paths_in
 from codemods.analysis.files.reads_beside import for_readers
+from codemods.analysis.files.rounds_of_own import in_own_rounds
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
@@ -60,7 +61,6 @@ from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.package_names import asks_the_group
 from codemods.analysis.output.rank_data import rank_local
-from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -147,8 +147,9 @@ class UnguardedFileIo(DdpCodemod):
 
     ## Refuses
     - Copies of the program's own source (`shutil.copy(__file__, folder)`): the same bytes, which no run reads. Silent.
-    - Paths that name the rank or the process, and what stands in a loop over the rank's own share: each rank's own file; paths
-      below the `log_dir` of a logger of Lightning that numbers its folders: each process may have a number of its own.
+    - Paths that name the rank or the process, what stands in a loop over the rank's own share, and functions that such a loop
+      calls: each rank's own file; paths below the `log_dir` of a logger of Lightning that numbers its folders: each process may
+      have a number of its own.
       So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one.
     - Paths with the GPU's number in them, and what is only called under a test of it (`if self.device == 0:`): silent.
     - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.
@@ -342,7 +343,7 @@ class UnguardedFileIo(DdpCodemod):
                 (spelled.asks_group or is_of_group(spelled.test)) and group_comes_later(project, module, run.first)
             ):
                 continue  # a test that asks the group is true on all ranks there: told below
-            if over_a_share(module, run.statements) or runs_alone(module, module.function_of(run.first)):
+            if in_own_rounds(project, module, run.statements) or runs_alone(module, module.function_of(run.first)):
                 continue
             if holds_own(project, module, (n for s in run.statements for n in walk(s) if isinstance(n, ast.Call))):
                 continue  # DDP211 tells of it

@@ -86,7 +86,8 @@ class MissingBarrier(DdpCodemod):
     - Says nothing where a collective stands between the two, also one that a project function reaches; a backward pass, the DDP
       wrapper, `prepare`, a file lock, a loop that sleeps, and calls whose names say that they wait or train count as one.
       A `time.sleep(5)` outside of a loop counts as none: it is no measure of how long rank 0 takes.
-    - Says nothing where the path holds the rank, has got another value in between, or is used under a rank test too.
+    - Says nothing where the path holds the rank, has got another value in between, or is used under a rank test too,
+      be it one that a caller hands over (`Log(path, keep=rank == 0)`).
     - Says nothing where every rank makes the same folder, or writes the same file, for itself before it is used.
     - Says nothing of a cache that the other ranks ask for, and make for themselves where it is not there.
     - Says nothing inside `main_process_first()` and the like, whose end is a barrier.

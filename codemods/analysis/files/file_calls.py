@@ -7,6 +7,7 @@ import re
 from enum import Enum
 
 from codemods.analysis.files.files_of_objects import dumps_config, is_filled, is_tokenizer, is_writer, saves_itself
+from codemods.analysis.files.opened_paths import opened_by
 from codemods.analysis.names import last, qualified
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -219,18 +220,16 @@ def _by_the_shell(call: ast.Call) -> FileCall | None:
 
 
 def _opened(module: SourceModule, call: ast.Call, name: str) -> FileCall | None:
-    """`open(path, mode)`, `path.open(mode)`, and archives that are opened in the same way."""
+    """`open(path, mode)`, `path.open(mode)`, `store.open(path, mode)`, and archives that are opened in the same way."""
     if name == "PIL.Image.open" and call.args:
         return FileCall(call, call.args[0], Act.READS)
     if name.startswith(_NO_FILE):
         return None
     if name == "lmdb.open" and (database := _argument(call, 0)) is not None:
         return FileCall(call, database, Act.WRITES if is_filled(module, call) else Act.READS)
-    with_path = name == "open" or name in OPENERS or name.rpartition(".")[0] in module.imports
-    modes = call.args[1:2] if with_path else call.args[:1]
-    mode = next((k.value for k in call.keywords if k.arg == "mode"), modes[0] if modes else None)
+    opened = opened_by(module, call, with_path=name in OPENERS)
+    mode, path = opened.mode, opened.path
     text = mode.value if isinstance(mode, ast.Constant) and isinstance(mode.value, str) else "r" if mode is None else ""
-    path = (call.args[0] if call.args else None) if with_path else getattr(call.func, "value", None)
     if not text or path is None:
         return None
     return FileCall(call, path, Act.WRITES if any(letter in text for letter in "wax") else Act.READS)

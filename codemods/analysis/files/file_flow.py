@@ -12,6 +12,7 @@ from codemods.analysis.files.file_calls import Act, copied_from, file_call, name
 from codemods.analysis.files.file_paths import forms, forms_of_either, outside
 from codemods.analysis.files.filtered_listings import taken_endings
 from codemods.analysis.files.parts_of_ranks import is_one_of_a_loop
+from codemods.analysis.files.switched_by_caller import ranks_by_caller
 from codemods.analysis.importing import imports_of
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
@@ -166,7 +167,15 @@ def brought_out(
             *(outside(form, site.node, site.module, module, call, holder, made) for form in step.forms)
         )
         if said:
-            yield Step(step.act, said, step.module, step.call, merged)
+            switched = ranks_by_caller(project, site, step.call, module, call) if step.module is site.module else Ranks.ALL
+            yield Step(step.act, said, step.module, step.call, _both(merged, switched))
+
+
+def _both(one: Ranks, other: Ranks) -> Ranks:
+    """The ranks that come where the tests of a function and those of its callers let them."""
+    if other is Ranks.ALL:
+        return one
+    return Ranks.ZERO if one in (Ranks.ALL, Ranks.ZERO) and other in (Ranks.ZERO, Ranks.LOCAL_ZERO) else Ranks.UNKNOWN
 
 
 def steps_of(project: Project, site: FunctionSite, depth: int = 0) -> tuple[Step, ...]:

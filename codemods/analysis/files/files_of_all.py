@@ -18,13 +18,13 @@ from codemods.analysis.files.file_paths import arguments_of, forms
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_a_program_of_one, is_asked_for
 from codemods.analysis.files.found_by_later_ranks import is_found_by_later_ranks
 from codemods.analysis.files.own_paths import callers_of, is_path_of_one, leads_to
+from codemods.analysis.files.rounds_of_own import in_own_rounds
 from codemods.analysis.files.shared_places import is_of_one_item
 from codemods.analysis.files.taken_away import asking_round, is_a_person_asked, is_made_anew, made_of, puts_up_with_it
 from codemods.analysis.files.written_saves import is_in_memory, saves_in
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import is_parameter, qualified
 from codemods.analysis.output.effect_kinds import names_rank
-from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.missed_meetings import is_behind_an_error
@@ -154,7 +154,7 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
         return None
     if under_such_a_name(project, module, statement) and left(module, call, _MAY_STAND):
         return None
-    if over_a_share(module, [statement]) and left(module, call, "it is written for each item of a rank's own share"):
+    if in_own_rounds(project, module, [statement]) and left(module, call, "it is written for each item of a rank's own share"):
         return None
     if is_path_of_one(project, module, found.path) and left(module, call, _OWN, found.path):
         return None

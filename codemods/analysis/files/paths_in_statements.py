@@ -6,12 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
+from codemods.analysis.files.opened_paths import is_mode
 from codemods.analysis.names import dotted, last
 from codemods.data import host_only
 from codemods.files.source import SourceModule, walk
-from codemods.runtime.lazy_pattern import lazy
 
-_MODE = lazy(r"[rwaxbt+]{1,3}")
 _ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
 _PATH_KEYWORDS = frozenset({"f", "file", "filename", "fname", "fp", "path", "path_or_buf", "filepath", "path_or_buffer"})
 _TAKES_TWO = frozenset({"rename", "renames", "replace", "move", "copy", "copy2", "copyfile", "copytree"})
@@ -28,7 +27,7 @@ def paths_in(statement: ast.stmt) -> list[ast.expr]:
         if not isinstance(node, ast.Call):
             continue
         name = last(dotted(node.func)) or getattr(node.func, "attr", "")
-        if isinstance(node.func, ast.Attribute) and name == "open" and node.args and _is_mode(node.args[0]):
+        if isinstance(node.func, ast.Attribute) and name == "open" and node.args and is_mode(node.args[0]):
             out.append(node.func.value)
         elif name in _TAKES_PATH and node.args:
             out += node.args[: 2 if name in _TAKES_TWO else 1]
@@ -66,8 +65,3 @@ def _opening(module: SourceModule, handle: ast.Name) -> Iterator[ast.Call]:
         for item in up.items if isinstance(up, (ast.With, ast.AsyncWith)) else ():
             if dotted(item.optional_vars) == handle.id and isinstance(item.context_expr, ast.Call):
                 yield item.context_expr
-
-
-def _is_mode(node: ast.expr) -> bool:
-    """True for the first argument of `path.open("w")`: there it is the mode."""
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(_MODE.fullmatch(node.value))

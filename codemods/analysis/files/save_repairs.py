@@ -15,6 +15,7 @@ from codemods.analysis.files.filled_on_demand import is_asked_for
 from codemods.analysis.files.named_by_items import deals_out_items, is_named_by_a_sample, is_named_by_an_item
 from codemods.analysis.files.own_moments import is_named_by_moment
 from codemods.analysis.files.own_paths import callers_of, is_path_of_one
+from codemods.analysis.files.rounds_of_own import in_own_rounds
 from codemods.analysis.files.save_judgement import Judgement, judged
 from codemods.analysis.files.saved_models import libraries_of, may_be_shared_out
 from codemods.analysis.files.written_saves import Save, is_of_saves, saves_in
@@ -28,7 +29,6 @@ from codemods.analysis.output.guard_spelling import Spelling, guard_for, written
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import makes_folder, output_runs
-from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.output.spelled_test import GROUP_STARTED
 from codemods.analysis.ranks.rank_guards import ranks_at
@@ -96,7 +96,7 @@ def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
         return None
     if under_such_a_name(project, module, statement) and left(module, call, "a name over it may stand for the rank"):
         return None
-    if over_a_share(module, [statement]) and left(module, call, "it is saved for each item of a rank's own share"):
+    if in_own_rounds(project, module, [statement]) and left(module, call, "it is saved for each item of a rank's own share"):
         return None
     named = is_named_by_an_item(module, save.path) or is_named_by_a_sample(module, save.path)
     if named and deals_out_items(project) and left(module, call, "no other rank has the item"):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from codemods.analysis.class_index import ClassFacts, class_facts, overriding
 from codemods.analysis.files.files_of_objects import dumps_config
+from codemods.analysis.files.opened_paths import takes_path
 from codemods.analysis.files.renamed_to_itself import renames_to_itself
 from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, family, last, qualified
@@ -373,7 +374,7 @@ class Reader:
         elif method in ("compute", "sync") and kind is not Nature.HOST:
             self._add(Kind.COLLECTIVE, f"{written}()", call)
         elif method == "open":
-            self._open(call, mode_of(call, 0))
+            self._open(call, mode_of(call, 1 if takes_path(call) else 0))
         elif method in host_only.WRITING_METHODS or (
             method in ("save", "rename") and (kind is Nature.HOST or is_script_module(self._module, receiver))
         ):

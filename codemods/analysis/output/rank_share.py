@@ -29,7 +29,12 @@ def over_a_share(module: SourceModule, statements: Sequence[ast.stmt]) -> bool:
             break
         if isinstance(up, (ast.For, ast.AsyncFor)):
             loops.append(up)
-    return any(_is_share(module, loop.iter, _DEPTH) for loop in loops)
+    return any(is_share(module, loop.iter) for loop in loops)
+
+
+def is_share(module: SourceModule, items: ast.expr) -> bool:
+    """True for items that are the rank's own by their text: `files[rank::world]`, `[x for x in files if owner(x) == rank]`."""
+    return _is_share(module, items, _DEPTH)
 
 
 def _is_share(module: SourceModule, items: ast.expr, depth: int) -> bool:

@@ -3,22 +3,65 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from codemods.analysis.class_index import class_facts, find_class
-from codemods.analysis.model.signatures import bind
-from codemods.analysis.names import dotted
+from codemods.analysis.model.signatures import bind, is_bound, parameters
+from codemods.analysis.names import dotted, is_parameter
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.ranks.rank_guards import ranks_of_test
+from codemods.analysis.ranks.uses import constructions, uses_of
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.store.project import Project
+
+_HANDED = 3  # functions that hand the object on
+_CALLS = 8
 
 
 def lines_of_one_rank(project: Project, module: SourceModule, receiver: ast.expr, method: FunctionNode) -> frozenset[int]:
     """The lines of a method at which only some ranks come, by what the receiver was told when it was made."""
-    made = [v for v in values_of(module, receiver) if isinstance(v, ast.Call)]
-    told = [_told(project, module, call) for call in made]
-    fields = set[str]().union(*told) if told and all(told) else set()
+    made = list(_made(project, module, receiver, _HANDED))
+    told = [_told(project, home, call) if call is not None else set[str]() for home, call in made]
+    fields = set[str].intersection(*told) if told else set()
     return frozenset(_under(method, fields)) if fields else frozenset()
+
+
+def _made(
+    project: Project, module: SourceModule, receiver: ast.expr, depth: int
+) -> Iterator[tuple[SourceModule, ast.Call | None]]:
+    """The calls that make an object, here or where a caller hands it over; None where a caller hands over another value."""
+    if isinstance(receiver, ast.Name) and is_parameter(module, receiver.id, receiver):
+        yield from _handed(project, module, receiver, depth) if depth else ((module, None),)
+        return
+    for value in values_of(module, receiver):
+        if isinstance(value, ast.Call):
+            yield module, value
+        elif isinstance(value, ast.Name) and depth:  # `self.log = log`
+            yield from _made(project, module, value, depth - 1)
+
+
+def _handed(
+    project: Project, module: SourceModule, name: ast.Name, depth: int
+) -> Iterator[tuple[SourceModule, ast.Call | None]]:
+    """What makes the object that the calls of a function hand it under a name; nothing for a function that nobody calls."""
+    function = module.function_of(name)
+    owner = module.parent(function) if function is not None else None
+    if function is None or name.id not in {p.arg for p in parameters(function, bound=False)}:
+        yield module, None
+        return
+    is_constructor = isinstance(owner, ast.ClassDef) and function.name == "__init__"
+    uses = constructions(project, module, owner) if is_constructor and isinstance(owner, ast.ClassDef) else None
+    calls = uses if is_constructor else uses_of(project, module, function)
+    sites = calls.outside_tests() if calls is not None else None
+    if sites is None or sites.handed_on or len(sites.calls) > _CALLS:
+        yield module, None
+        return
+    for site in sites.calls:
+        given = (bind(function, site.call, bound=is_bound(module, function)) or {}).get(name.id)
+        if isinstance(given, (ast.Name, ast.Attribute)):
+            yield from _made(project, site.module, given, depth - 1)
+        else:
+            yield site.module, given if isinstance(given, ast.Call) else None
 
 
 def _told(project: Project, module: SourceModule, call: ast.Call) -> set[str]:
