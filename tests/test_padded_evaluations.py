@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.metrics.gathered_duplicates import GatheredDuplicates
-from ddpfix.testing import check_nothing, check_told
+from ddpfix.testing import check_nothing, check_told, findings_of
 
 HEAD = """\
 import torch
@@ -113,7 +113,9 @@ def test_gradients_that_a_training_clears(quiet: str, more: str) -> None:
 
 def test_a_key_that_is_not_the_only_one() -> None:
     source = CLEARED.format(phase="test", quiet="torch.no_grad()", more="pass")
-    check_nothing(GatheredDuplicates, source.replace('phase = "test"', 'phase = "test" if data else "train"'))
+    found = findings_of(GatheredDuplicates, source.replace('phase = "test"', 'phase = "test" if data else "train"'))
+    assert len(found) == 2  # whichever it is, nothing trains on it
+    check_nothing(GatheredDuplicates, source.replace('phase = "test"', "phase = data.phase"))
 
 
 # Samples that are told apart

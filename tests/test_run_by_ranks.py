@@ -58,8 +58,14 @@ PLACES = {
 
 def test_an_import_of_another_file_of_the_same_name_is_none_of_this_one() -> None:
     project = Project.of(PLACES)
+    assert users_of(project, "one/helpers.py") == ("one/train.py",)
+    assert users_of(project, "two/helpers.py") == ("tool.py",)  # by the search path that it makes longer
+
+
+def test_an_import_by_a_search_path_that_is_not_written_may_lead_to_each() -> None:
+    project = Project.of({**PLACES, "tool.py": b"import sys\nsys.path.append(FOLDER)\nfrom helpers import x\n"})
     assert users_of(project, "one/helpers.py") == ("one/train.py", "tool.py")
-    assert users_of(project, "two/helpers.py") == ("tool.py",)  # a longer search path may lead there
+    assert users_of(project, "two/helpers.py") == ("tool.py",)
     assert may_show_ranks(project, "one/helpers.py") and not may_show_ranks(project, "two/helpers.py")
 
 
