@@ -608,6 +608,53 @@ def test_a_restart_without_a_number_of_its_own_is_told(source: str) -> None:
     check_told(MissingSetEpoch, source, reason="count the passes")
 
 
+RUNNER = """from torch.utils.data import DataLoader, DistributedSampler
+
+
+class Runner:
+    def loader(self, data):
+        sampler = DistributedSampler(data)
+        return DataLoader(data, batch_size=8, sampler=sampler)
+
+    def run(self, data, net):
+        loader = self.loader(data)
+        batches = iter(loader)
+        for step in range(900):
+            try:
+                x = next(batches)
+            except StopIteration:
+                batches = iter(loader)
+                x = next(batches)
+            self.one_step(net, x)
+
+    def one_step(self, net, x):
+        pass
+"""
+STEPPING = "from runner import Runner\n\n\nclass Own(Runner):\n    def one_step(self, net, x):\n        net(x).mean().backward()\n"
+
+
+def test_a_restart_whose_step_is_a_method_of_an_heir() -> None:
+    (found,) = findings_of(MissingSetEpoch, RUNNER, path="runner.py", files={"own.py": STEPPING})
+    assert found.level is Applicability.SAFE and "`loader`" in found.message
+    apart = RUNNER.replace("self.one_step(net, x)", "move(net, x)").replace("class Runner", "from moves import move\n\n\nclass Runner")
+    moves = "def move(net, x):\n    net(x).mean().backward()\n"
+    assert len(findings_of(MissingSetEpoch, apart, path="runner.py", files={"moves.py": moves})) == 1
+
+
+@pytest.mark.parametrize(
+    "heir",
+    [
+        STEPPING.replace(".backward()", ""),  # nothing goes backward
+        STEPPING.replace("one_step", "other_step"),  # the loop does not come to it
+        STEPPING.replace("Own(Runner)", "Own"),  # another class
+        STEPPING + "\n    def loader(self, data):\n        made = super().loader(data)\n        made.sampler.set_epoch(self.at)\n"
+        "        return made\n",
+    ],
+)
+def test_a_restart_that_no_heir_trains_with(heir: str) -> None:
+    assert not findings_of(MissingSetEpoch, RUNNER, path="runner.py", files={"own.py": heir})
+
+
 def test_a_class_that_begins_its_loader_anew_is_told() -> None:
     batches = (
         "class Batches:\n    def __init__(self, loader):\n        self.loader, self.it = loader, iter(loader)\n\n"
