@@ -635,7 +635,7 @@ STEPPING = "from runner import Runner\n\n\nclass Own(Runner):\n    def one_step(
 
 def test_a_restart_whose_step_is_a_method_of_an_heir() -> None:
     (found,) = findings_of(MissingSetEpoch, RUNNER, path="runner.py", files={"own.py": STEPPING})
-    assert found.level is Applicability.SAFE and "`loader`" in found.message
+    assert found.applicability is Applicability.SAFE and "`loader`" in found.message
     apart = RUNNER.replace("self.one_step(net, x)", "move(net, x)").replace("class Runner", "from moves import move\n\n\nclass Runner")
     moves = "def move(net, x):\n    net(x).mean().backward()\n"
     assert len(findings_of(MissingSetEpoch, apart, path="runner.py", files={"moves.py": moves})) == 1
