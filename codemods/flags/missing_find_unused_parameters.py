@@ -226,7 +226,7 @@ class MissingFindUnusedParameters(DdpCodemod):
             yield from found
 
     def _unnamed(self, project: Project, wrapper: Wrapper) -> Iterator[Answer]:
-        """A Trainer without a strategy, which may never meet several devices: what is surely left out, and where it is told them."""
+        """A Trainer without a strategy, which may never meet several devices: what differs by step, or is surely left out."""
         setting = implicit_setting(wrapper)
         if setting is None or kept_to_one(project, wrapper) is not None or is_on(project, wrapper, setting):
             return

@@ -863,7 +863,9 @@ class Slowly(BaseFinetuning):
 """
 
 
-@pytest.mark.parametrize("devices", ["devices=args.gpus", "devices=-1", 'devices="auto"', "devices=[0, 1]", "devices=1, num_nodes=4"])
+@pytest.mark.parametrize(
+    "devices", ["devices=args.gpus", "devices=-1", 'devices="auto"', "devices=[0, 1]", "devices=1, num_nodes=4"]
+)
 def test_a_layer_that_no_step_uses_under_a_trainer_that_names_its_devices(devices: str) -> None:
     before = ON_DEVICES.replace("devices=args.gpus", devices)
     on = 'max_epochs=3, strategy="ddp_find_unused_parameters_true"'

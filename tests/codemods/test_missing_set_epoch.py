@@ -630,13 +630,15 @@ class Runner:
     def one_step(self, net, x):
         pass
 """
-STEPPING = "from runner import Runner\n\n\nclass Own(Runner):\n    def one_step(self, net, x):\n        net(x).mean().backward()\n"
+STEPPING = (
+    "from runner import Runner\n\n\nclass Own(Runner):\n    def one_step(self, net, x):\n        net(x).mean().backward()\n"
+)
 
 
 def test_a_restart_whose_step_is_a_method_of_an_heir() -> None:
     (found,) = findings_of(MissingSetEpoch, RUNNER, path="runner.py", files={"own.py": STEPPING})
     assert found.applicability is Applicability.SAFE and "`loader`" in found.message
-    apart = RUNNER.replace("self.one_step(net, x)", "move(net, x)").replace("class Runner", "from moves import move\n\n\nclass Runner")
+    apart = "from moves import move\n" + RUNNER.replace("self.one_step(net, x)", "move(net, x)")
     moves = "def move(net, x):\n    net(x).mean().backward()\n"
     assert len(findings_of(MissingSetEpoch, apart, path="runner.py", files={"moves.py": moves})) == 1
 

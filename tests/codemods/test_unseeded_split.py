@@ -362,13 +362,14 @@ KEPT = "sets = train_rows, val_rows"
     ("cut", "lines"),
     [
         (CUT, ("random.shuffle(rows)", CUTS)),
-        (HALVES, ("random.shuffle(rows)", "args.train, args.valid = cut(rows, 7)", "train_rows, val_rows = args.train, args.valid")),
+        (HALVES, ("random.shuffle(rows)", "args.train, args.valid = cut(rows, 7)", "train_rows = val_rows = args.valid")),
         (CUT, ("if args.mix:", "    np.random.shuffle(rows)", CUTS)),
         (CUT, ("rows = np.random.permutation(data)", CUTS)),
     ],
 )
 def test_a_list_that_a_function_cuts(cut: str, lines: tuple[str, ...]) -> None:
-    found = check_told(UnseededSplit, program("rows = list(data)", *lines, KEPT, head=MIXED + cut), reason="generator with a seed")
+    source = program("rows = list(data)", *lines, KEPT, head=MIXED + cut)
+    found = check_told(UnseededSplit, source, reason="generator with a seed")
     assert "each rank divides the data in another way" in found.message
 
 
@@ -385,7 +386,7 @@ def test_a_list_that_a_function_of_another_file_cuts() -> None:
         (CUT, ("random.shuffle(rows)", "rows = sorted(rows)", CUTS)),
         (CUT, (CUTS, "random.shuffle(rows)")),
         (CUT, ("random.shuffle(rows)", "train_rows, val_rows, _ = cut(data, [7, 2, 0])")),  # what is mixed is not cut
-        (CUT, ("random.shuffle(rows)", "left, right = cut(rows, [7, 2])", "train_rows, val_rows = left, right")),  # parts of what?
+        (CUT, ("random.shuffle(rows)", "left, right = cut(rows, [7, 2])", "train_rows, val_rows = left, right")),  # of what?
         ("def cut(rows, shares):\n    return len(rows), shares[0], 0\n\n\n", ("random.shuffle(rows)", CUTS)),
         (CUT, ("random.seed(args.seed)", "random.shuffle(rows)", CUTS)),
         (CUT, ("random.Random(0).shuffle(rows)", CUTS)),

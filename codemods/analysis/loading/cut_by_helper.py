@@ -1,4 +1,4 @@
-"""A list that is mixed and handed to a function of the project, which cuts it into parts: `train, val = cut(rows, [0.8, 0.2])`."""
+"""A list that is mixed, and that a function of the project cuts into parts: `train, val = cut(rows, [0.8, 0.2])`."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ def _cuts(project: Project, module: SourceModule, call: ast.Call, names: set[str
     given = bind(site.node, call, bound=False) if site is not None else None
     if site is None or given is None:
         return False
-    handed = {name for name, value in given.items() if value is not None and dotted(value) in names}
+    handed = {name for name, value in given.items() if dotted(value) in names}
     return bool(handed) and _slices(site.node, handed) and not _orders(site.node)
 
 
 def _slices(function: FunctionNode, names: set[str]) -> bool:
     """True for several slices of a parameter, or one in a loop."""
-    found = [n for n in walk(function) if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Slice) and dotted(n.value) in names]
+    cuts = (n for n in walk(function) if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Slice))
+    found = [n for n in cuts if dotted(n.value) in names]
     loops = [n for n in walk(function) if isinstance(n, (ast.For, ast.While, ast.ListComp))]
     inside = {id(n) for loop in loops for n in walk(loop)}
     return len(found) > 1 or any(id(n) in inside for n in found)
