@@ -1052,6 +1052,42 @@ def test_an_engine_of_deepspeed_goes_through_a_loader_of_torch() -> None:
     check_transformed(MissingSetEpoch, before, after)
 
 
+_APART = """from loops import fit
+from torch.utils.data import DataLoader, DistributedSampler
+import deepspeed
+
+
+def main(args, model, data):
+    sampler = DistributedSampler(data)
+    loader = DataLoader(data, batch_size=8, sampler=sampler)
+    engine, *_ = deepspeed.initialize(args, model, model_parameters=model.parameters())
+    fit(engine, loader, args)
+"""
+_LOOPS = """def fit(engine, loader, args):
+    for epoch in range(args.epochs):
+        for x in loader:
+            loss = engine(x).mean()
+            engine.backward(loss)
+            engine.step()
+"""
+
+
+def test_an_engine_of_deepspeed_that_another_file_makes() -> None:
+    (found,) = findings_of(MissingSetEpoch, _LOOPS, path="loops.py", files={"main.py": _APART})
+    assert found.fix is not None and "set_epoch of the sampler of `loader`" in found.message
+    told = _APART.replace("    fit(", "    sampler.set_epoch(args.epoch)\n    fit(")
+    check_nothing(MissingSetEpoch, _LOOPS, path="loops.py", files={"main.py": told})
+    check_nothing(MissingSetEpoch, _LOOPS, path="loops.py", files={"main.py": _APART.replace("=sampler)", "=None)")})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("engine.step()", "args.optimizer.step()"), ("engine.step()", "engine.step(x)"), ("backward(loss)", "backward(loss, 2)")],
+)
+def test_what_goes_backward_by_another_call(old: str, new: str) -> None:
+    check_nothing(MissingSetEpoch, _LOOPS.replace(old, new), path="loops.py", files={"main.py": _APART})
+
+
 def test_an_endless_pass_under_deepspeed() -> None:
     after = _ENGINE.replace("    while True:\n", "    epoch = 0\n    while True:\n        loader.sampler.set_epoch(epoch)\n")
     after = after.replace("            yield x\n", "            yield x\n        epoch += 1\n")
