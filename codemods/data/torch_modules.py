@@ -103,7 +103,7 @@ HARMLESS_DECORATORS = frozenset(
     {"property", "cached_property", "staticmethod", "classmethod", "override", "abstractmethod", "overload", "wraps", "setter",
      "export", "ignore", "unused", "autocast", "custom_fwd", "disable", "typechecked", "beartype", "jaxtyped",
      "force_fp32", "auto_fp16", "deprecated", "add_start_docstrings", "add_start_docstrings_to_model_forward",
-     "replace_return_docstrings", "auto_docstring", "can_return_tuple", "record_function"}
+     "replace_return_docstrings", "auto_docstring", "can_return_tuple", "record_function", "script", "script_if_tracing"}
 )  # fmt: skip
 
 # torchvision models that hold no branch and no auxiliary head: the result depends on every parameter.

@@ -14,7 +14,7 @@ from codemods.analysis.loading.epoch_stays import EpochStays, epochs_that_stay
 from codemods.analysis.loading.epochs import Counter, are_told_instead, counter_of, may_be_told, parts_round, written_at
 from codemods.analysis.loading.passes import Epochs, goes_round_once, leaves_samplers_alone, training_passes
 from codemods.analysis.loading.reordered import is_reordered
-from codemods.analysis.loading.restarts import Restart, is_made_again, restarts
+from codemods.analysis.loading.restarts import Restart, files_of_steps, is_made_again, restarts
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.told_a_shard import ToldAShard, told_a_shard
 from codemods.analysis.loading.told_above import told_above, whole_statement
@@ -58,12 +58,12 @@ class MissingSetEpoch(DdpCodemod):
     the loaders of training and test, the call that made this one says whether it shuffles. A generator that goes through such a
     loader without end (`while True: for x in loader: yield x`, or with `iter(loader)` under `except StopIteration`) counts its
     rounds and hands them over. Where a training over steps begins the loader anew (`except StopIteration: batches =
-    iter(loader)`), the number of the step is reported. It reports `itertools.cycle(loader)`, too, which keeps the batches of the
-    first pass. A `set_epoch` inside of the loop over the
-    batches, whose order is drawn by then, goes in front of it. It reports a `set_epoch` under a test of the rank, one with a
-    number that no epoch changes (`set_epoch(0)`, `set_epoch(self.start_epoch)`; behind a right one it is taken away), and one of
-    what has none: a sampler of another class, the one that a loader makes itself, the indices of a sampler, the batch sampler
-    that Accelerate puts round an own one.
+    iter(loader)`), the number of the step is reported, also where the step goes backward in a method of an heir or in another
+    file. It reports `itertools.cycle(loader)`, too, which keeps the batches of the first pass. A `set_epoch` inside of the loop
+    over the batches, whose order is drawn by then, goes in front of it. It reports a `set_epoch` under a test of the rank, one
+    with a number that no epoch changes (`set_epoch(0)`, `set_epoch(self.start_epoch)`; behind a right one it is taken away), and
+    one of what has none: a sampler of another class, the one that a loader makes itself, the indices of a sampler, the batch
+    sampler that Accelerate puts round an own one.
 
     ## Why it matters
     The sampler makes its order from its seed and the number of the epoch. Nobody changes that number, so each epoch has the same
@@ -292,7 +292,7 @@ class MissingSetEpoch(DdpCodemod):
         missing = untold_in(project, restart.gone_through)
         if missing is None or ranks_reaching(project, module, restart.at).some:
             return
-        paths = frozenset({module.path, *missing.paths})
+        paths = frozenset({module.path, *missing.paths, *files_of_steps(project, restart)})
         kept = restart.kept and not is_made_again(project, restart)
         if not _is_trained_in(project, paths) or (not kept and _is_told(project, module, missing, paths)):
             return

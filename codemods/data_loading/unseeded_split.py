@@ -36,11 +36,12 @@ class UnseededSplit(DdpCodemod):
     ## What it does
     Finds `random_split`, `train_test_split` of scikit-learn and of `datasets`, rows that pandas draws
     (`train = rows.sample(frac=0.9)`, the rest by `rows.drop(train.index)`, or dealt out by a `DistributedSampler`), permutations
-    and lists that are mixed of which each rank takes its part, which are cut in two (`train = rows[:n]`, `val = rows[n:]`), or
-    which a `DistributedSampler` deals out in the same function, `rows.shuffle()` of `datasets` in front of the Trainer, and a
-    `SubsetRandomSampler` that an heir of `DistributedSampler` goes through, without a generator, in a program for several
-    processes in which nothing on the way seeds the random numbers: one that wraps its model, that Accelerate or Lightning deals
-    out for, or the Trainer of transformers where its commands start several. It adds a generator with a seed.
+    and lists that are mixed of which each rank takes its part, which are cut in two (`train = rows[:n]`, `val = rows[n:]`, or by
+    a function of the project: `train, val = cut(rows, [0.8, 0.2])`), or which a `DistributedSampler` deals out in the same
+    function, `rows.shuffle()` of `datasets` in front of the Trainer, and a `SubsetRandomSampler` that an heir of
+    `DistributedSampler` goes through, without a generator, in a program for several processes in which nothing on the way seeds
+    the numbers of the library that draws: one that wraps its model, that Accelerate or Lightning deals out for, or the Trainer
+    of transformers where its commands start several. It adds a generator with a seed.
 
     ## Why it matters
     Each process draws from a seed of its own. A sample that one rank keeps for validation is trained on by another, so the
@@ -78,8 +79,9 @@ class UnseededSplit(DdpCodemod):
     Unsafe: every run then has the same division, which a study over several divisions does not want.
 
     ## Refuses
-    - Says nothing where anything on the way seeds: above the split, above the calls of its function, in what is called there,
-      at the import of a file, or by `seed_everything` in a configuration file of its program.
+    - Says nothing where anything on the way seeds that library: above the split, above the calls of its function, in what is
+      called there, at the import of a file, or by `seed_everything` in a configuration file of its program. A helper that is
+      not read counts as one that seeds all.
     - Says nothing where a generator or a random state is given, or a collective in the function makes the division equal.
     - Says nothing where no file shows that several processes come to the split, of a split on one rank alone, and of tests.
     - Says nothing where only a hook of Lightning comes to the split, and LightningCLI, which seeds by itself, may run that.
@@ -115,7 +117,7 @@ class UnseededSplit(DdpCodemod):
             # a configuration that seeds is one of LightningCLI's, and says nothing of a hook that no such program comes to
             shown = None if configured else _shared(project, module, split)
             shown = shown or _in_a_hook(project, module, split)
-            if shown is not None and not is_seeded_on_the_way(project, module, split.call):
+            if shown is not None and not is_seeded_on_the_way(project, module, split.call, split.source):
                 yield self._tell(module, split, shown)
 
     def _tell(self, module: SourceModule, split: Split, shown: Evidence) -> Finding:

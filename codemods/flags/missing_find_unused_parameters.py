@@ -9,6 +9,7 @@ from codemods.analysis.model.answer import Answer
 from codemods.analysis.model.config_flags import config_settings
 from codemods.analysis.model.config_judgement import missing
 from codemods.analysis.model.dead_inside import dead_in, dead_inside
+from codemods.analysis.model.dead_under_devices import dead_under_devices
 from codemods.analysis.model.effective_flag import is_on
 from codemods.analysis.model.flag_setting import Setting, State, Wrapper, anchor_of, static_graph_of
 from codemods.analysis.model.flow_values import Cause
@@ -125,7 +126,8 @@ class MissingFindUnusedParameters(DdpCodemod):
 
     ## Refuses
     - Lightning below 1.2, 1.2.4 to 1.9 and the Hugging Face Trainer, where leaving the flag out means on: nothing is said
-    - a Trainer without a strategy: unsafe, it may never meet several devices; nothing is said where `devices=1` keeps it to one
+    - a Trainer without a strategy: unsafe, it may never meet several devices; nothing is said where `devices=1` keeps it to one,
+      nor of a layer that no step uses where the Trainer names no devices, or a file may freeze the layer or swap the model
     - a model put together from a registry that others may add to, from an annotation or from a configuration, and a variant of
       it that is chosen when it is built: unsafe, with what is assumed
     - the flag among unnamed arguments of DDP: reported where the pinned torch does not say which of them it is
@@ -224,18 +226,20 @@ class MissingFindUnusedParameters(DdpCodemod):
             yield from found
 
     def _unnamed(self, project: Project, wrapper: Wrapper) -> Iterator[Answer]:
-        """A Trainer without a strategy: only for what differs from step to step, as it may never meet several devices."""
+        """A Trainer without a strategy, which may never meet several devices: what differs by step, or is surely left out."""
         setting = implicit_setting(wrapper)
-        if setting is None or kept_to_one(project, wrapper) is not None:
+        if setting is None or kept_to_one(project, wrapper) is not None or is_on(project, wrapper, setting):
             return
         trained = trained_by(project, wrapper)
+        if (unused := dead_under_devices(project, wrapper, trained)) is not None:
+            yield dead(project, wrapper, setting, unused, trained, None)
+            return
         usage = next((u for u in trained.usages if needs_flag(u)), None)
         decision = next((d for d in usage.skipped if d.cause in LEVELS and d.cause is not Cause.SHAPE), None) if usage else None
         if usage is None or decision is None or not decision.names - usage.opaque:
             return
-        if not is_on(project, wrapper, setting):
-            probe = probed(project, [wrapper], (u.name for u in trained.usages))
-            yield skipping(project, wrapper, setting, usage, decision, trained, probe, alone=True)
+        probe = probed(project, [wrapper], (u.name for u in trained.usages))
+        yield skipping(project, wrapper, setting, usage, decision, trained, probe, alone=True)
 
     def _say(self, answer: Answer) -> Finding:
         return self.finding(

@@ -821,3 +821,108 @@ def test_a_random_tensor_that_is_asked_for_none(lines: str, said: bool) -> None:
     net = net.replace("super().__init__()", "super().__init__()\n        self.p = 0.1")
     found = findings_of(Rule, WRAP.format(""), {"net.py": net})
     assert any(f.applicability is Applicability.SAFE for f in found) is said
+
+
+RUN_FOR_NOTHING = """import pytorch_lightning as pl
+from torch import nn
+
+from parts import odd
+
+
+class Language(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.words = nn.Linear(8, 99)
+
+    def forward(self, x):
+        hidden = self.body(x)
+        return {"words": self.words(hidden), "hidden": odd(hidden)}
+
+
+class Lit(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.language = Language()
+        self.head = nn.Linear(8, 2)
+
+    def training_step(self, batch, batch_idx):
+        x, y = batch
+        return nn.functional.cross_entropy(self.head(self.language(x)["hidden"]), y)
+"""
+SCRIPTED = "import torch\n\n\n@torch.jit.script\ndef odd(x):\n    return x * 2\n"
+HEADS_OFF = {"lit.py": RUN_FOR_NOTHING, "parts.py": SCRIPTED, "requirements.txt": "pytorch-lightning>=2.1\n"}
+ON_DEVICES = trainer("    trainer = pl.Trainer(devices=args.gpus, max_epochs=3)\n")
+SLOWLY = """from pytorch_lightning.callbacks import BaseFinetuning
+
+
+class Slowly(BaseFinetuning):
+    def freeze_before_training(self, module):
+        for p in module.language.parameters():
+            p.requires_grad = False
+"""
+
+
+@pytest.mark.parametrize(
+    "devices", ["devices=args.gpus", "devices=-1", 'devices="auto"', "devices=[0, 1]", "devices=1, num_nodes=4"]
+)
+def test_a_layer_that_no_step_uses_under_a_trainer_that_names_its_devices(devices: str) -> None:
+    before = ON_DEVICES.replace("devices=args.gpus", devices)
+    on = 'max_epochs=3, strategy="ddp_find_unused_parameters_true"'
+    (found,) = check_transformed(Rule, before, before.replace("max_epochs=3", on), files=HEADS_OFF, unsafe=True)
+    assert "language.words of Lit never reaches the loss" in found.message
+
+
+def test_a_layer_that_no_step_uses_beside_a_function_that_is_not_seen() -> None:
+    (found,) = findings_of(Rule, ON_DEVICES, {**HEADS_OFF, "parts.py": "from fast import odd\n"})
+    assert "language.words of Lit never reaches the loss" in found.message
+
+
+def test_a_callback_that_a_test_adds_may_freeze_the_layer() -> None:
+    files = {**HEADS_OFF, "slowly.py": SLOWLY}
+    source = ON_DEVICES.replace("from lit", "from slowly import Slowly\nfrom lit")
+    more = "    more = []\n    if args.slow:\n        more.append(Slowly())\n    trainer ="
+    tested = source.replace("    trainer =", more).replace("max_epochs=3", "callbacks=more")
+    (found,) = findings_of(Rule, tested, files)
+    assert "assumes that no Slowly freezes it" in found.reason
+    check_nothing(Rule, source.replace("max_epochs=3", "callbacks=[Slowly()]"), files=files)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("devices=args.gpus, ", ""),  # nobody thought of several
+        ("devices=args.gpus", "devices=1"),
+        ("    trainer.fit", "    for p in lit.parameters():\n        p.requires_grad = False\n    trainer.fit"),
+        ("    trainer.fit", "    lit.language.words.requires_grad_(False)\n    trainer.fit"),
+        ("    trainer.fit", "    args.language.freeze()\n    trainer.fit"),
+        ("from lit", "from peft import get_peft_model\nfrom lit"),
+        ("trainer.fit(Lit(), loader)", "trainer.fit(args.model, loader)"),
+    ],
+)
+def test_a_layer_that_may_be_frozen_or_meet_one_device(old: str, new: str) -> None:
+    source = ON_DEVICES.replace(old, new)
+    assert source != ON_DEVICES
+    check_nothing(Rule, source, files=HEADS_OFF)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('(x)["hidden"]', '(x)["words"]'),
+        ('self.language(x)["hidden"]', 'self.more(self.language(x))["hidden"]'),  # what that makes of the words is not seen
+        ("self.words = nn.Linear(8, 99)", "self.words = nn.Linear(8, 99).requires_grad_(False)"),
+        ("self.words = nn.Linear(8, 99)", "self.words = nn.Linear(8, 99) if WIDE else None"),
+        ("self.words = nn.Linear(8, 99)", "self.words = nn.Linear(8, 99) if WIDE else nn.Identity()"),
+        ("self.words = nn.Linear(8, 99)", "if WIDE:\n            self.words = nn.Sequential(nn.Linear(8, 99))"),
+        ("x, y = batch", "x, y = batch\n        self.language.words.requires_grad_(False)"),
+    ],
+)
+def test_a_layer_that_may_take_part(old: str, new: str) -> None:
+    assert old in RUN_FOR_NOTHING
+    lit = RUN_FOR_NOTHING.replace(old, new).replace("import odd", "import WIDE, odd")
+    check_nothing(Rule, ON_DEVICES, files={**HEADS_OFF, "lit.py": lit})
+
+
+def test_lightning_1_looks_for_unused_layers_by_itself() -> None:
+    check_nothing(Rule, ON_DEVICES, files={**HEADS_OFF, "requirements.txt": OLD})

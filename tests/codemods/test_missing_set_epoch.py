@@ -608,6 +608,55 @@ def test_a_restart_without_a_number_of_its_own_is_told(source: str) -> None:
     check_told(MissingSetEpoch, source, reason="count the passes")
 
 
+RUNNER = """from torch.utils.data import DataLoader, DistributedSampler
+
+
+class Runner:
+    def loader(self, data):
+        sampler = DistributedSampler(data)
+        return DataLoader(data, batch_size=8, sampler=sampler)
+
+    def run(self, data, net):
+        loader = self.loader(data)
+        batches = iter(loader)
+        for step in range(900):
+            try:
+                x = next(batches)
+            except StopIteration:
+                batches = iter(loader)
+                x = next(batches)
+            self.one_step(net, x)
+
+    def one_step(self, net, x):
+        pass
+"""
+STEPPING = (
+    "from runner import Runner\n\n\nclass Own(Runner):\n    def one_step(self, net, x):\n        net(x).mean().backward()\n"
+)
+
+
+def test_a_restart_whose_step_is_a_method_of_an_heir() -> None:
+    (found,) = findings_of(MissingSetEpoch, RUNNER, path="runner.py", files={"own.py": STEPPING})
+    assert found.applicability is Applicability.SAFE and "`loader`" in found.message
+    apart = "from moves import move\n" + RUNNER.replace("self.one_step(net, x)", "move(net, x)")
+    moves = "def move(net, x):\n    net(x).mean().backward()\n"
+    assert len(findings_of(MissingSetEpoch, apart, path="runner.py", files={"moves.py": moves})) == 1
+
+
+@pytest.mark.parametrize(
+    "heir",
+    [
+        STEPPING.replace(".backward()", ""),  # nothing goes backward
+        STEPPING.replace("one_step", "other_step"),  # the loop does not come to it
+        STEPPING.replace("Own(Runner)", "Own"),  # another class
+        STEPPING + "\n    def loader(self, data):\n        made = super().loader(data)\n        made.sampler.set_epoch(self.at)\n"
+        "        return made\n",
+    ],
+)
+def test_a_restart_that_no_heir_trains_with(heir: str) -> None:
+    assert not findings_of(MissingSetEpoch, RUNNER, path="runner.py", files={"own.py": heir})
+
+
 def test_a_class_that_begins_its_loader_anew_is_told() -> None:
     batches = (
         "class Batches:\n    def __init__(self, loader):\n        self.loader, self.it = loader, iter(loader)\n\n"
@@ -1001,6 +1050,42 @@ def test_an_engine_of_deepspeed_goes_through_a_loader_of_torch() -> None:
         _BEGIN, "for epoch in range(3):", "    sampler.set_epoch(epoch)", "    for x in loader:", *_ENGINE_STEP, head=head
     )
     check_transformed(MissingSetEpoch, before, after)
+
+
+_APART = """from loops import fit
+from torch.utils.data import DataLoader, DistributedSampler
+import deepspeed
+
+
+def main(args, model, data):
+    sampler = DistributedSampler(data)
+    loader = DataLoader(data, batch_size=8, sampler=sampler)
+    engine, *_ = deepspeed.initialize(args, model, model_parameters=model.parameters())
+    fit(engine, loader, args)
+"""
+_LOOPS = """def fit(engine, loader, args):
+    for epoch in range(args.epochs):
+        for x in loader:
+            loss = engine(x).mean()
+            engine.backward(loss)
+            engine.step()
+"""
+
+
+def test_an_engine_of_deepspeed_that_another_file_makes() -> None:
+    (found,) = findings_of(MissingSetEpoch, _LOOPS, path="loops.py", files={"main.py": _APART})
+    assert found.fix is not None and "set_epoch of the sampler of `loader`" in found.message
+    told = _APART.replace("    fit(", "    sampler.set_epoch(args.epoch)\n    fit(")
+    check_nothing(MissingSetEpoch, _LOOPS, path="loops.py", files={"main.py": told})
+    check_nothing(MissingSetEpoch, _LOOPS, path="loops.py", files={"main.py": _APART.replace("=sampler)", "=None)")})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("engine.step()", "args.optimizer.step()"), ("engine.step()", "engine.step(x)"), ("backward(loss)", "backward(loss, 2)")],
+)
+def test_what_goes_backward_by_another_call(old: str, new: str) -> None:
+    check_nothing(MissingSetEpoch, _LOOPS.replace(old, new), path="loops.py", files={"main.py": _APART})
 
 
 def test_an_endless_pass_under_deepspeed() -> None:

@@ -341,3 +341,75 @@ def test_a_split_that_a_program_of_an_engine_uses() -> None:
 def test_programs_of_an_engine_that_divide_alike(old: str, new: str) -> None:
     files = {"train.py": ENGINE.replace(old, new).replace("import deepspeed", "import deepspeed\nimport torch")}
     check_nothing(UnseededSplit, PARTS, files=files, path="parts.py")
+
+
+CUT = """def cut(rows, shares):
+    parts, start = [], 0
+    for share in shares:
+        parts.append(rows[start:start + share])
+        start += share
+    return parts
+
+
+"""
+HALVES = "def cut(rows, n):\n    return rows[:n], rows[n:]\n\n\n"
+MIXED = HEAD + "import random\nimport numpy as np\n\n\n"
+CUTS = "train_rows, val_rows, _ = cut(rows, [7, 2, 0])"
+KEPT = "sets = train_rows, val_rows"
+
+
+@pytest.mark.parametrize(
+    ("cut", "lines"),
+    [
+        (CUT, ("random.shuffle(rows)", CUTS)),
+        (HALVES, ("random.shuffle(rows)", "args.train, args.valid = cut(rows, 7)", "train_rows = val_rows = args.valid")),
+        (CUT, ("if args.mix:", "    np.random.shuffle(rows)", CUTS)),
+        (CUT, ("rows = np.random.permutation(data)", CUTS)),
+    ],
+)
+def test_a_list_that_a_function_cuts(cut: str, lines: tuple[str, ...]) -> None:
+    source = program("rows = list(data)", *lines, KEPT, head=MIXED + cut)
+    found = check_told(UnseededSplit, source, reason="generator with a seed")
+    assert "each rank divides the data in another way" in found.message
+
+
+def test_a_list_that_a_function_of_another_file_cuts() -> None:
+    source = program("rows = list(data)", "random.shuffle(rows)", CUTS, KEPT, head=f"{MIXED}from cuts import cut\n\n\n")
+    (found,) = findings_of(UnseededSplit, source, files={"cuts.py": CUT})
+    assert found.fix is None or not found.fix.edits
+
+
+@pytest.mark.parametrize(
+    ("cut", "lines"),
+    [
+        (CUT.replace("    parts, start", "    rows = sorted(rows)\n    parts, start"), ("random.shuffle(rows)", CUTS)),
+        (CUT, ("random.shuffle(rows)", "rows = sorted(rows)", CUTS)),
+        (CUT, (CUTS, "random.shuffle(rows)")),
+        (CUT, ("random.shuffle(rows)", "train_rows, val_rows, _ = cut(data, [7, 2, 0])")),  # what is mixed is not cut
+        (CUT, ("random.shuffle(rows)", "left, right = cut(rows, [7, 2])", "train_rows, val_rows = left, right")),  # of what?
+        ("def cut(rows, shares):\n    return len(rows), shares[0], 0\n\n\n", ("random.shuffle(rows)", CUTS)),
+        (CUT, ("random.seed(args.seed)", "random.shuffle(rows)", CUTS)),
+        (CUT, ("random.Random(0).shuffle(rows)", CUTS)),
+    ],
+)
+def test_lists_that_a_function_cuts_alike(cut: str, lines: tuple[str, ...]) -> None:
+    check_nothing(UnseededSplit, program("rows = list(data)", *lines, KEPT, head=MIXED + cut))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "draw", "reported"),
+    [
+        ("torch.manual_seed(n)", "random.shuffle(rows)", True),
+        ("torch.manual_seed(n)\n    np.random.seed(n)", "random.shuffle(rows)", True),
+        ("torch.manual_seed(n)\n    random.seed(n)", "np.random.shuffle(rows)", True),
+        ("torch.manual_seed(n)\n    random.seed(n)", "random.shuffle(rows)", False),
+        ("torch.manual_seed(n)\n    np.random.seed(n)", "np.random.shuffle(rows)", False),
+        ("torch.manual_seed(n)\n    more.seed_rest(n)", "random.shuffle(rows)", False),  # what that seeds is not seen
+        ("more.start(n)", "random.shuffle(rows)", False),
+        ("more.set_seed(n)", "random.shuffle(rows)", False),
+    ],
+)
+def test_a_seed_of_another_library(seeds: str, draw: str, reported: bool) -> None:
+    helper = f"import more\n\n\ndef fix_seed(n):\n    {seeds}\n\n\n"
+    source = program("fix_seed(3)", "rows = list(data)", draw, CUTS, KEPT, head=MIXED + helper + CUT)
+    assert len(findings_of(UnseededSplit, source)) == (1 if reported else 0)

@@ -16,7 +16,7 @@ _EACH_TIME = lazy(r"^__(getitem|iter|call|next)__$|forward|collate|_step$|batch|
 def cut_in_two(module: SourceModule, call: ast.Call, names: set[str]) -> ast.AST | None:
     """The first of two slices of one of the names that meet at one bound below the call, each put under a name of a part."""
     function = module.function_of(call)
-    if function is None or _EACH_TIME.search(function.name):
+    if function is None or mixes_each_time(function):
         return None
     parts = [p for p in _slices(module, function, names) if p.lineno > call.lineno]
     heads = {(dotted(p.value), _bound(p, first=True)): p for p in parts if _bound(p, first=True)}
@@ -25,6 +25,16 @@ def cut_in_two(module: SourceModule, call: ast.Call, names: set[str]) -> ast.AST
         if head is not None and _bound(part, first=False) and _is_named(module, head) and _is_named(module, part):
             return head
     return None
+
+
+def mixes_each_time(function: FunctionNode) -> bool:
+    """True for a function that runs for each sample or batch."""
+    return _EACH_TIME.search(function.name) is not None
+
+
+def names_a_part(node: ast.AST) -> bool:
+    """True for `train_rows`, `self.val`: a name that says what a part of the data is for."""
+    return isinstance(node, (ast.Name, ast.Attribute)) and _PARTS.search(_own(node)) is not None
 
 
 def _slices(module: SourceModule, function: FunctionNode, names: set[str]) -> list[ast.Subscript]:
@@ -47,7 +57,7 @@ def _is_named(module: SourceModule, part: ast.Subscript) -> bool:
         return False
     if isinstance(module.parent(part), ast.BinOp):
         return False  # `rows[n:] + rows[:n]` turns the list
-    return any(isinstance(n, (ast.Name, ast.Attribute)) and _PARTS.search(_own(n)) for t in statement.targets for n in walk(t))
+    return any(names_a_part(n) for t in statement.targets for n in walk(t))
 
 
 def _own(node: ast.Name | ast.Attribute) -> str:

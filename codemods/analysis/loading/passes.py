@@ -97,9 +97,9 @@ def _all(project: Project, path: str) -> Iterator[Pass]:
     module = project.module(path)
     if module is None or not leaves_samplers_alone(module):
         return
-    engines = uses_framework(module)
+    engines, elsewhere = uses_framework(module), bool(project.files_containing(b"deepspeed.initialize"))
     for call in module.calls_named("backward"):
-        if not (_of_a_loss(call) or (engines and _of_an_engine(call))):
+        if not (_of_a_loss(call) or ((engines or (elsewhere and _is_stepped(module, call))) and _of_an_engine(call))):
             continue
         for found in _round(project, CallSite(module, call), CallSite(module, call), 0, frozenset()):
             key = (id(found.loop), id(found.source))
@@ -116,6 +116,13 @@ def _of_a_loss(call: ast.Call) -> bool:
 def _of_an_engine(call: ast.Call) -> bool:
     """True for `model.backward(loss)` of DeepSpeed."""
     return isinstance(call.func, ast.Attribute) and len(call.args) == 1 and dotted(call.func.value) not in ("self", "super", "")
+
+
+def _is_stepped(module: SourceModule, call: ast.Call) -> bool:
+    """True where the same object makes the step beside: an engine of DeepSpeed, which another file of the program may make."""
+    holder, function = dotted(call.func).rpartition(".")[0], module.function_of(call)
+    steps = (s for s in module.calls_named("step") if module.function_of(s) is function and not s.args)
+    return bool(holder) and any(dotted(s.func) == f"{holder}.step" for s in steps)
 
 
 def _round(project: Project, place: CallSite, backward: CallSite, climbs: int, seen: frozenset[int]) -> Iterator[Pass]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.class_index import ClassSite, overriding
 from codemods.analysis.handlers import takes
 from codemods.analysis.loading.passes import Pass, drawn_from, evaluates, loops_round
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.uses import CallSite
-from codemods.files.source import SourceModule, walk
+from codemods.files.source import SourceModule, called_name, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
@@ -67,6 +69,29 @@ def is_only_loop(project: Project, restart: Restart) -> bool:
 def is_made_again(project: Project, restart: Restart) -> bool:
     """True where a loop over epochs makes the iterator anew each time: `for epoch in …: for a, b in zip(cycle(few), many)`."""
     return bool(loops_round(project, restart.module, restart.statement))
+
+
+def files_of_steps(project: Project, restart: Restart) -> frozenset[str]:
+    """The files of the functions that the loop over steps calls and that go backward; those of a base class in its heirs, too."""
+    calls = [n for n in walk(restart.loop) if isinstance(n, ast.Call)] if restart.loop is not None else []
+    steps = (step for call in calls for step in _called(project, restart.module, call))
+    return frozenset(s.module.path for s in steps if _goes_backward(s) and not evaluates(s.node))
+
+
+def _called(project: Project, module: SourceModule, call: ast.Call) -> Iterator[FunctionSite]:
+    """What a call runs: the function itself, and the methods of heirs that stand in the place of one of `self`."""
+    if (found := called_function(project, module, call)) is not None:
+        yield found
+    holder, _, name = dotted(call.func).rpartition(".")
+    owner = module.class_of(call)
+    if holder != "self" or owner is None:
+        return
+    for heir in overriding(project, ClassSite(module, owner), name) or ():
+        yield FunctionSite(heir.module, heir.methods()[name])
+
+
+def _goes_backward(step: FunctionSite) -> bool:
+    return any(isinstance(n, ast.Call) and called_name(n) == "backward" for n in walk(step.node))
 
 
 def _is_trained(module: SourceModule, call: ast.Call) -> bool:

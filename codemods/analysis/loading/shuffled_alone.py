@@ -83,7 +83,7 @@ def _differs_above(project: Project, module: SourceModule, call: ast.Call) -> bo
     """As `_differs`, of what happens before a Trainer is made, which seeds what comes behind: asked of the way to the call."""
     stream = stream_of(qualified(module, call.func))
     seeds = seeds_of_stream(project, module.path, stream)
-    return all(is_of_rank(project, s) for s in seeds) and not is_seeded_on_the_way(project, module, call)
+    return all(is_of_rank(project, s) for s in seeds) and not is_seeded_on_the_way(project, module, call, stream)
 
 
 def _is_tested(site: ClassSite, call: ast.Call) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.literals import is_none
+from codemods.analysis.loading.cut_by_helper import cut_by_helper
 from codemods.analysis.loading.cut_in_two import cut_in_two
 from codemods.analysis.loading.dealt_further_down import (
     dealt_names,
@@ -34,7 +35,7 @@ class Split:
     """A call that divides data at random. argument: what seeds it, `generator`, `random_state`, `seed`.
 
     source: "torch", "numpy", "random". taken: where each rank takes its part of it, for a permutation and what is mixed in place.
-    dealt: a sampler does so. cut: it is cut into a part to train on and the rest, at `taken`.
+    dealt: a sampler does so. cut: it is cut into a part to train on and the rest, at `taken`, here or in a function.
     """
 
     module: SourceModule
@@ -101,7 +102,7 @@ def _split(project: Project, module: SourceModule, call: ast.Call) -> Split | No
         names = _names_of(module, call, in_place=name in _IN_PLACE)
         own, source = _taken_by_rank(project, module, call, names), name.partition(".")[0]
         taken = own or dealt_names(project, module, call, names)
-        if taken is None and (half := cut_in_two(module, call, names)) is not None:
+        if taken is None and (half := cut_in_two(module, call, names) or cut_by_helper(project, module, call, names)) is not None:
             return Split(module, call, "generator", source, half, cut=True)
         return Split(module, call, "generator", source, taken, own is None) if taken is not None else None
     return None

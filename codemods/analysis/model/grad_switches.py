@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from posixpath import dirname
 
 from codemods.analysis.names import dotted, last
@@ -15,11 +16,15 @@ _FINETUNING = frozenset({"BackboneFinetuning", "BaseFinetuning"})
 
 def grad_switch(project: Project, *near: SourceModule) -> str:
     """The first place that switches `requires_grad` in the folders of `near` and below, tests left out; "" for none."""
+    return next((f"{path}:{line}" for path, line in grad_switches(project, *near)), "")
+
+
+def grad_switches(project: Project, *near: SourceModule) -> Iterator[tuple[str, int]]:
+    """The files of these folders that switch `requires_grad`, each with its first line that does."""
     folders = {dirname(module.path) for module in near}
     for path, line in project.keep("requires_grad switches", lambda: _all(project)):
         if any(not folder or path.startswith(f"{folder}/") for folder in folders):
-            return f"{path}:{line}"
-    return ""
+            yield path, line
 
 
 def _all(project: Project) -> list[tuple[str, int]]:

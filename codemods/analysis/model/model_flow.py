@@ -73,7 +73,7 @@ class Flow:
         self.loop: Loop | None = None  # where the run starts outside of the model
         self.by_hand: list[Pass] | None = None  # the passes of `self.manual_backward`, where they are what is asked for
         self.absent: set[str] = set()  # made only under a setting that the project never has
-        self.perhaps: set[str] = set()  # of layers that one arm of a test adds
+        self.perhaps, self.tested = set[str](), set[str]()  # layers that one arm of a test adds; that a constructor's test makes
 
     # Functions
 
@@ -391,10 +391,10 @@ class Flow:
             members = members_of(self.project, facts)
             for problem in members.problems:
                 self.problems.setdefault(f"{member.site.name}: {problem}")
-            for name, inner in members.by_name.items():
-                if name not in members.frozen:
-                    found = self.parameters_below(Ref(f"{ref.path}.{name}" if ref.path else name, inner), depth + 1)
-                    inside = {p: p[len(ref.path) :].lstrip(".") for p in found}
-                    out |= {p: r for p, r in found.items() if not any(below(inside[p], f) for f in members.frozen)}
+            for name, inner in ((n, m) for n, m in members.by_name.items() if n not in members.frozen):
+                found = self.parameters_below(Ref(f"{ref.path}.{name}" if ref.path else name, inner), depth + 1)
+                self.tested |= found.keys() if inner.condition or inner.perhaps else NONE
+                inside = {p: p[len(ref.path) :].lstrip(".") for p in found}
+                out |= {p: r for p, r in found.items() if not any(below(inside[p], f) for f in members.frozen)}
             self.above.pop()
         return out

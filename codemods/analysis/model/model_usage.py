@@ -206,8 +206,8 @@ class Judge:
     def _dead(self, never: tuple[str, ...]) -> tuple[str, ...]:
         """The parameters that reach no loss whatever else is not known, if each way to make the model makes one of them."""
         tops = members_of(self.project, self.facts).by_name
-        always = (p for p in never if p not in self.flow.perhaps and not self.parameters[p].member.condition)
-        sure = tuple(p for p in always if (top := tops.get(top_of(p))) is not None and not top.condition)
+        always = (p for p in never if p not in self.flow.perhaps and p not in self.flow.tested)
+        sure = tuple(p for p in always if top_of(p) in tops and not self.parameters[p].member.condition)
         return sure if not self.flow.problems and in_each_arm(tuple(self.parameters), sure) else ()
 
     def _is_surely_made(self, never: tuple[str, ...]) -> bool:
