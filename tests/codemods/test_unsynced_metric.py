@@ -288,6 +288,13 @@ TESTS_ALONE = "test_step(self, batch, batch_idx)"
 WATCHER = {"train.py": "import lightning as L\nfrom module import Model\n\nsave = L.ModelCheckpoint(monitor='acc')\n"}
 
 
+@pytest.mark.parametrize(("more", "decides"), [("save_top_k=0, save_last=True", 0), ("save_top_k=1", 1), ("save_top_k=-1", 1)])
+def test_a_checkpoint_that_keeps_no_best_ones_decides_nothing(more: str, decides: int) -> None:
+    source = step('self.log("loss", loss)', hook="training_step(self, batch, batch_idx)")
+    files = {"train.py": f"import lightning as L\nfrom module import Model\n\nsave = L.ModelCheckpoint(monitor='loss', {more})\n"}
+    assert len(findings_of(UnsyncedMetric, source, files)) == decides
+
+
 def test_no_monitor_reads_what_a_test_logs() -> None:
     source = step('self.log("acc", loss)', hook=TESTS_ALONE)
     found = findings_of(UnsyncedMetric, source, path="module.py", files=WATCHER)
