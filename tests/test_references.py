@@ -158,7 +158,12 @@ def test_a_package_that_exports_it_refers_to_it() -> None:
 
 @pytest.mark.parametrize(
     "user",
-    ["fit(score)\n", "def f():\n    return score(1)\n", "from os import *\nfit(score)\n", "class C:\n    s = [score for x in y]\n"],
+    [
+        "fit(score)\n",
+        "def f():\n    return score(1)\n",
+        "from os import *\nfit(score)\n",
+        "class C:\n    s = [score for x in y]\n",
+    ],
 )
 def test_a_file_that_lacks_the_import_may_mean_it(user: str) -> None:
     found = in_other_files(project(metrics_dot_py=METRICS, user_dot_py=user), "metrics.py", "score")

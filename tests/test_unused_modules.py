@@ -51,7 +51,8 @@ def test_a_file_that_nobody_imports(files: dict[str, str]) -> None:
         {"README.md": "python parts/tools/seeds.py\n"},
         {"use.py": "names = ['parts.tools.seeds.seeded']\n"},
         {"use.py": "import importlib\n\nfor name in names:\n    importlib.import_module(name)\n"},
-        {"parts/__init__.py": "from importlib import import_module\n\nfor m in names:\n    import_module(f'.{m}', package=__name__)\n"},
+        {"parts/__init__.py": "from importlib import import_module\n\n"
+                              "for m in names:\n    import_module(f'.{m}', package=__name__)\n"},
         {"nets/__init__.py": "import importlib\n\nall = [importlib.import_module('..' + m, __name__) for m in names]\n"},
         {"use.py": "exec(open(name).read())\n"},
         {"use.py": "import importlib\n\nimportlib.import_module('parts.tools.seeds')\n"},

@@ -45,7 +45,7 @@ class UnsyncedMetric(DdpCodemod):
     ## What it does
     Finds `self.log` and `self.log_dict` calls of a LightningModule (and `pl_module.log` in a Callback) whose value is a plain
     number or tensor of this rank and which Lightning reduces at the end of an epoch, and adds `sync_dist=True`. Those
-    of a helper that a parameter tells the stage (`self._step(batch, train=False)`) get `sync_dist=not train`, or
+    of a helper with a parameter for the stage (`self._step(batch, train=False)`) get `sync_dist=not train`, or
     `stage != "train"`: each step of the training reduces nothing then. The calls of other objects that hold the module
     (`self.model.log` of a task that the module makes with `self`) count, and so does the value of a training step that a
     ModelCheckpoint, EarlyStopping or ReduceLROnPlateau of the same script monitors. Reports a ModelCheckpoint whose file name
@@ -94,8 +94,8 @@ class UnsyncedMetric(DdpCodemod):
     seen, the call stands in an object that holds the module, the value is a monitored one of a training step or of a call with
     `rank_zero_only=True` (which switches the reduction off on every rank), a dictionary's keys are not written out,
     `reduce_fx="sum"`, the key is also logged at every training step (one barrier and one all-reduce a step) and no parameter that
-    every caller gives a literal tells the training from the evaluation, or a monitor reads what the training logs, or ranks may get no
-    validation batch (iterable data, own samplers, sharding switched off).
+    every caller gives a literal is another in training than in evaluation, or a monitor reads what the training logs, or ranks
+    may get no validation batch (iterable data, own samplers, sharding switched off).
 
     ## Refuses
     - clocks and memory gauges (`time`, `psutil`, `torch.cuda.max_memory_allocated`): they are the machine's, or a mean hides the

@@ -616,7 +616,8 @@ def keyed(*lines: str, each: str = "kept[y] = model(x)", loop: str = "for x, y i
     return (
         f"{HEAD}{more}@torch.no_grad()\ndef evaluate(model, loader, data, rank):\n    kept = {{}}\n    table = {{}}\n"
         f"    {loop}\n        {each}\n    parts = [None] * dist.get_world_size()\n{body}    return table\n\n\n"
-        f"def main(model, data, rank):\n    loader = DataLoader(data, 4, sampler={PADS})\n    evaluate(model, loader, data, rank)\n"
+        f"def main(model, data, rank):\n    loader = DataLoader(data, 4, sampler={PADS})\n"
+        "    evaluate(model, loader, data, rank)\n"
     )
 
 

@@ -190,10 +190,12 @@ def test_a_helper_that_is_told_the_stage(parameter: str, training: str, evaluati
         ("train", "batch, True", "batch, self.training", "", ""),
         ("train", "batch, True", "batch, False", "train = bool(train); self.log('loss', loss)", ""),
         ("index", "batch, 0", "batch, 1", "", ""),
-        ("train", "batch, True", "batch, False", "", "\n        def test_step(self, batch, batch_idx):\n            self._step(batch, True)"),
+        ("train", "batch, True", "batch, False", "",
+         "\n        def test_step(self, batch, batch_idx):\n            self._step(batch, True)"),
         ("train", "batch, True", "batch, False", "", "\n        def on_train_batch_start(self, batch, batch_idx):\n"
          "            self._step(batch, False)"),
-        ("train", "batch, True", "batch, False", "self.log('loss', loss, prog_bar=True); self.log('loss', loss, sync_dist=True)", ""),
+        ("train", "batch, True", "batch, False",
+         "self.log('loss', loss, prog_bar=True); self.log('loss', loss, sync_dist=True)", ""),
     ],
 )  # fmt: skip
 def test_a_helper_whose_stage_is_not_told(parameter: str, training: str, evaluation: str, call: str, more: str) -> None:
@@ -204,7 +206,7 @@ def test_a_helper_whose_stage_is_not_told(parameter: str, training: str, evaluat
 
 
 def test_a_monitor_of_what_the_training_logs_wants_every_step_reduced() -> None:
-    watched = "\n\nstop = pl.callbacks.EarlyStopping(monitor='{}')\ntrainer = pl.Trainer(callbacks=[stop])\ntrainer.fit(Model())\n"
+    watched = "\n\nstop = pl.callbacks.EarlyStopping(monitor='{}')\npl.Trainer(callbacks=[stop]).fit(Model())\n"
     offered(staged("train", "batch, True", "batch, False") + watched.format("loss"), "at every training step")
     named = staged("stage", "batch, 'fit'", "batch, 'val'", 'self.log(f"{stage}_loss", loss)')
     offered(named + watched.format("fit_loss"), "at every training step")

@@ -1,4 +1,5 @@
-"""Results that an evaluation keeps under a key of the sample, and merges over the ranks by it: a repeated one overwrites itself."""
+"""Results that an evaluation keeps under a key of the sample and merges over the ranks by it: a repeated one overwrites itself.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from codemods.store.project import Project
 _GATHERS = {"all_gather_object": (0, "object_list"), "gather_object": (1, "object_gather_list")}  # where the list stands
 _PLAIN = frozenset({"dict", "OrderedDict"})  # a Counter adds up
 _JOIN_WORDS = ("gather", "reduce", "broadcast", "all_to_all")
-_KEEP_THE_KEY = frozenset({"item", "tolist", "cpu", "numpy", "to", "long", "int", "detach", "squeeze", "flatten", "view", "strip"})
+_KEEP_THE_KEY = frozenset(
+    {"item", "tolist", "cpu", "numpy", "to", "long", "int", "detach", "squeeze", "flatten", "view", "strip"}
+)  # fmt: skip
 _AS_KEY = frozenset({"int", "str", "tuple", "list"})
 
 
@@ -179,9 +182,15 @@ def _is_put_by_key(module: SourceModule, part: ast.Name) -> bool:
     if not isinstance(loop, ast.For) or loop.iter is not call or not isinstance(loop.target, ast.Tuple):
         return False
     key = dotted(loop.target.elts[0])
+    return all(_stores_at(s, key) for s in loop.body)
+
+
+def _stores_at(statement: ast.stmt, key: str) -> bool:
+    """True for `merged[key] = value`, where the value does not read what stands there already."""
+    if not isinstance(statement, ast.Assign):
+        return False
+    read = {dotted(n) for n in walk(statement.value)} - {""}
     return all(
-        isinstance(s, ast.Assign)
-        and all(isinstance(t, ast.Subscript) and isinstance(t.slice, ast.Name) and t.slice.id == key for t in s.targets)
-        and not any(dotted(t.value) in {dotted(n) for n in walk(s.value)} - {""} for t in s.targets if isinstance(t, ast.Subscript))
-        for s in loop.body
+        isinstance(t, ast.Subscript) and isinstance(t.slice, ast.Name) and t.slice.id == key and dotted(t.value) not in read
+        for t in statement.targets
     )

@@ -23,7 +23,7 @@ def true_in_evaluations(log: LogCall, found: Entries) -> str:
     if log.held is not None or found.unknown or found.outside or log.function.name in found.hooks or not calls:
         return ""
     stages = [_stage(log, step) for step in calls]
-    if not {*stages} == {"training", "evaluation"}:
+    if {*stages} != {"training", "evaluation"}:
         return ""
     given = [arguments_of(step.call, log.function, skip_self=True) for step in calls]
     for name in _kept_parameters(log):
@@ -60,7 +60,8 @@ def _test(name: str, training: set[object], evaluation: set[object]) -> str:
 
 
 def _is_watched(log: LogCall, name: str, training: set[object]) -> bool:
-    """True where a monitor reads a key of the call, unless the parameter stands in the key and those of the training are others."""
+    """True where a monitor reads a key of the call, unless the parameter stands in the key and keeps those of the training apart.
+    """
     if not any(watcher_of(log.project, key, log.facts) for key in possible_keys(log)):
         return False
     key = key_node(log) if log.is_log else None

@@ -37,7 +37,7 @@ def judge_stage(log: LogCall, found: Entries, verdict: Verdict, *, at_each_step:
     if at_each_step and training - TRAINING_EPOCH_HOOKS and log.flag("on_step") is not False:
         if test := true_in_evaluations(log, found):
             verdict.sync_dist = test
-            verdict.note(f"`{test}` is what the callers of {log.function.name} say: the steps of the training reduce nothing",
+            verdict.note(f"by its callers `{test}` is true in evaluations alone: no training step of {log.function.name} reduces",
                          log.module.path, log.call.lineno)  # fmt: skip
             return
         monitored = "a monitor reads this key, so it should be; " if watcher_of(log.project, key_text(log), log.facts) else ""
