@@ -156,6 +156,25 @@ def test_a_package_that_exports_it_refers_to_it() -> None:
     assert in_other_files(files, "pkg/metrics.py", "score")
 
 
+@pytest.mark.parametrize(
+    "user",
+    [
+        "fit(score)\n",
+        "def f():\n    return score(1)\n",
+        "from os import *\nfit(score)\n",
+        "class C:\n    s = [score for x in y]\n",
+    ],
+)
+def test_a_file_that_lacks_the_import_may_mean_it(user: str) -> None:
+    found = in_other_files(project(metrics_dot_py=METRICS, user_dot_py=user), "metrics.py", "score")
+    assert [m.kind for m in found] == ["unbound"]
+
+
+def test_a_name_of_python_is_bound_everywhere() -> None:
+    files = project(metrics_dot_py="def print(x):\n    return x\n", user_dot_py="print(1)\n")
+    assert not in_other_files(files, "metrics.py", "print")
+
+
 def test_a_file_that_cannot_be_read_may_refer_to_it() -> None:
     files = project(metrics_dot_py=METRICS, old_dot_py="print score\n")
     assert [m.kind for m in in_other_files(files, "metrics.py", "score")] == ["unreadable"]

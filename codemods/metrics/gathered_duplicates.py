@@ -120,6 +120,8 @@ class GatheredDuplicates(DdpCodemod):
       and of a function that tests it.
     - Says nothing where samples are distinguished by name or number, or what is gathered is cut to the length of the data in
       the order in which it was dealt out.
+    - Says nothing where each rank keeps its results in a mapping under a key of the batch, and the mappings are merged by key;
+      and of a count that only divides a sum of losses.
     - Says nothing of a script that gathers predictions without labels: it may keep them by their order.
     - Says nothing where an object that gathers them asks of each, in another method, whether it has been seen.
     - Says nothing of a step that is also called outside of such loops, and of a list with one entry for a batch.

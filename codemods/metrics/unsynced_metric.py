@@ -44,12 +44,13 @@ class UnsyncedMetric(DdpCodemod):
 
     ## What it does
     Finds `self.log` and `self.log_dict` calls of a LightningModule (and `pl_module.log` in a Callback) whose value is a plain
-    number or tensor of this rank and which Lightning reduces at the end of an epoch, and adds `sync_dist=True`. The calls of
-    other objects that hold the module (`self.model.log` of a task that the module makes with `self`) count, and so does the value
-    of a training step that a ModelCheckpoint, EarlyStopping or ReduceLROnPlateau of the same script monitors. Reports a
-    ModelCheckpoint whose file name holds such a number, here or in a configuration, where `ckpt_path="best"` or a load of
-    `best_model_path` asks every rank for its own best file, and a value of an evaluation that is logged with `sync_dist=False`
-    while a monitor decides by it.
+    number or tensor of this rank and which Lightning reduces at the end of an epoch, and adds `sync_dist=True`. Those
+    of a helper with a parameter for the stage (`self._step(batch, train=False)`) get `sync_dist=not train`, or
+    `stage != "train"`: each step of the training reduces nothing then. The calls of other objects that hold the module
+    (`self.model.log` of a task that the module makes with `self`) count, and so does the value of a training step that a
+    ModelCheckpoint, EarlyStopping or ReduceLROnPlateau of the same script monitors. Reports a ModelCheckpoint whose file name
+    holds such a number, here or in a configuration, where `ckpt_path="best"` or a load of `best_model_path` asks every rank for
+    its own best file, and a value of an evaluation that is logged with `sync_dist=False` while a monitor decides by it.
 
     ## Why it matters
     Since Lightning 1.7 an epoch value is not reduced over the ranks unless `sync_dist=True` is given: the logger shows rank
@@ -92,8 +93,9 @@ class UnsyncedMetric(DdpCodemod):
     Unsafe, each with its assumption named: configuration decides about the call or its key, the value's device or type is not
     seen, the call stands in an object that holds the module, the value is a monitored one of a training step or of a call with
     `rank_zero_only=True` (which switches the reduction off on every rank), a dictionary's keys are not written out,
-    `reduce_fx="sum"`, the key is also logged at every training step (one barrier and one all-reduce a step), or ranks may get no
-    validation batch (iterable data, own samplers, sharding switched off).
+    `reduce_fx="sum"`, the key is also logged at every training step (one barrier and one all-reduce a step) and no parameter that
+    every caller gives a literal is another in training than in evaluation, or a monitor reads what the training logs, or ranks
+    may get no validation batch (iterable data, own samplers, sharding switched off).
 
     ## Refuses
     - clocks and memory gauges (`time`, `psutil`, `torch.cuda.max_memory_allocated`): they are the machine's, or a mean hides the
@@ -180,7 +182,7 @@ class UnsyncedMetric(DdpCodemod):
                 continue
             if is_under_absent_key(project, module, call) and left(module, call, "no key of the dict leads to this branch"):
                 continue
-            edits = [SetKeyword(module.path, module.span(call), "sync_dist", "True")]
+            edits = [SetKeyword(module.path, module.span(call), "sync_dist", verdict.sync_dist)]
             if verdict.reduce_fx:
                 edits.append(SetKeyword(module.path, module.span(call), "reduce_fx", f'"{verdict.reduce_fx}"'))
             told = verdict.level is Applicability.DISPLAY
@@ -236,7 +238,7 @@ class UnsyncedMetric(DdpCodemod):
         text = f"rank_zero_only=True keeps {key_text(log)!r} unreduced, and {decides} decides on each rank by that rank's number"
         edits: list[Edit] = [DropKeyword(module.path, module.span(call), "rank_zero_only")]
         if log.flag("sync_dist") is not True:
-            edits.append(SetKeyword(module.path, module.span(call), "sync_dist", "True"))
+            edits.append(SetKeyword(module.path, module.span(call), "sync_dist", verdict.sync_dist))
         yield self.finding(module, call, text, level=verdict.level, edits=edits, reason=verdict.reason)
 
     def _switched_off(self, log: LogCall) -> Iterator[Finding]:

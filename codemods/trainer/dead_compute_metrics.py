@@ -27,6 +27,7 @@ from codemods.analysis.trainer.references import (
 from codemods.analysis.trainer.trainer_calls import Handed, TrainerCall, trainer_calls
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, DropImport, DropKey, DropKeyword, Edit, Evidence, Finding, RemoveStatement
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.store.project import Project
 
@@ -114,6 +115,7 @@ class DeadComputeMetrics(DdpCodemod):
     - a live function names the file that it writes again: the others would read it too early
     - the numbers of an unreferenced function are wanted by `metric_for_best_model` or a reader of its keys
     - an unreferenced function is named in a comment or a file that is no Python
+    - another file reads the function's name and binds it nowhere: its import may be what is missing
 
     ## References
     transformers 5.23 `trainer.py`, `evaluation_loop` and `prediction_step`; two-process runs that count the calls. Every rank
@@ -366,8 +368,12 @@ def _referrer(project: Project, module: SourceModule, function: FunctionNode) ->
         return True
     if len(bindings(module, NAME, scope)) != 1 or names_of(module, NAME, scope):
         return True
-    if isinstance(scope, ast.Module) and (in_other_files(project, module.path, NAME) or any(attribute_uses(project))):
-        return True
+    if isinstance(scope, ast.Module):
+        users = in_other_files(project, module.path, NAME)
+        if missing := next((u for u in users if u.kind == "unbound"), None):
+            return left(module, function, "{} reads the name and binds it nowhere: its import may be missing", str(missing))
+        if users or any(attribute_uses(project)):
+            return True
     return bool(in_strings(project, NAME, skip=frozenset({function})))
 
 

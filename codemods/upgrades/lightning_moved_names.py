@@ -83,6 +83,8 @@ class LightningMovedNames(DdpCodemod):
     - `import pytorch_lightning.profiler as p`, and star imports: the module itself is bound
     - `trainer.training_type_plugin` that is handed on or compared, and members that strategies do not have
     - a new name that the file gives another meaning
+    - a file that no program of the repository imports or names, where its requirement files have torch and no Lightning (a
+      vendored one): nothing is said
     - a hook that the project calls itself or reads by its name, and one of a class with a base that is not seen: nothing is said
 
     ## References

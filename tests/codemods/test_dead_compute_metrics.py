@@ -10,6 +10,7 @@ import pytest
 
 from codemods.api.findings import Applicability
 from codemods.engine.fix_source import fix_project, safe
+from codemods.files.left_alone import Left, hearing
 from codemods.store.project import Project
 from codemods.trainer.dead_compute_metrics import DeadComputeMetrics
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
@@ -728,10 +729,35 @@ def test_in_a_library_it_goes_only_on_request() -> None:
         {"a.py": "kwargs['compute_metrics'] = 1\n"},
         {"a.py": "trainer.compute_metrics(x)\n"},
         {"a.py": "old = 'see compute_metrics'\n"},
+        {"a.py": "def run(model):\n    fit(model, metrics=compute_metrics)\n"},
+        {"jobs/a.py": "class Job:\n    metrics = staticmethod(compute_metrics)\n"},
+        {"a.py": "from settings import *\nfit(compute_metrics)\n", "settings.py": "rate = 1\n"},
     ],
 )
 def test_a_function_that_somebody_may_refer_to(files: dict[str, str]) -> None:
     check_nothing(DeadComputeMetrics, HEAD + body('eval_strategy="epoch"', ""), files=files)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a.py": "def compute_metrics(p):\n    return {}\n\n\nfit(compute_metrics)\n"},
+        {"a.py": "def fit(compute_metrics):\n    return compute_metrics(1)\n"},
+        {"a.py": "for compute_metrics in functions:\n    fit(compute_metrics)\n"},
+        {"a.py": "from other import *\nfit(compute_metrics)\n", "other.py": "from far import *\n",
+         "far.py": "def compute_metrics(p):\n    return {}\n\n\nfit(compute_metrics)\n"},
+    ],
+)  # fmt: skip
+def test_a_function_of_another_file_that_has_its_name(files: dict[str, str]) -> None:
+    before = HEAD + body('eval_strategy="epoch"', "")
+    check_transformed(DeadComputeMetrics, before, CLEAN + body('eval_strategy="epoch"', ""), files=files)
+
+
+def test_a_file_that_lacks_the_import_is_named_for_why_not() -> None:
+    heard: list[Left] = []
+    with hearing(heard.append):
+        check_nothing(DeadComputeMetrics, HEAD + body('eval_strategy="epoch"', ""), files={"a.py": "\nfit(compute_metrics)\n"})
+    assert "a.py:2 reads the name and binds it nowhere: its import may be missing" in [h.why for h in heard]
 
 
 @pytest.mark.parametrize(

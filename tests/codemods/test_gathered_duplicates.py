@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.files.left_alone import Left, hearing
 from codemods.metrics.gathered_duplicates import GatheredDuplicates
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
@@ -603,3 +604,85 @@ def test_of_two_samplers_the_evaluation_has_the_one_that_keeps_the_order() -> No
     assert len(both) == 2
     dropping = by_part("DistributedSampler(data)", PADS).replace("drop_last=part is None", "drop_last=True")
     check_nothing(GatheredDuplicates, dropping)
+
+
+# Results under the key of a sample
+
+BY_KEY = ("for part in parts:", "    for key, row in part.items():", "        table[key] = row")
+
+
+def keyed(*lines: str, each: str = "kept[y] = model(x)", loop: str = "for x, y in tqdm(loader):", more: str = "") -> str:
+    body = "".join(f"    {line}\n" for line in lines)
+    return (
+        f"{HEAD}{more}@torch.no_grad()\ndef evaluate(model, loader, data, rank):\n    kept = {{}}\n    table = {{}}\n"
+        f"    {loop}\n        {each}\n    parts = [None] * dist.get_world_size()\n{body}    return table\n\n\n"
+        f"def main(model, data, rank):\n    loader = DataLoader(data, 4, sampler={PADS})\n"
+        "    evaluate(model, loader, data, rank)\n"
+    )
+
+
+ALL = "dist.all_gather_object(parts, kept)"
+MERGER = (
+    "def merged(found):\n    parts = [None] * dist.get_world_size()\n    dist.all_gather_object(parts, found)\n    table = {}\n"
+    "    for part in parts:\n        table.update(part)\n    return table\n\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        keyed(ALL, *BY_KEY),
+        keyed(ALL, "for part in parts:", "    table.update(part)"),
+        keyed(
+            "dist.gather_object(kept, parts if rank == 0 else None)",
+            "if rank == 0:", "    for part in parts:", "        table.update(part)",
+        ),
+        keyed(ALL, *BY_KEY, loop="for i, (x, keys) in enumerate(loader):",
+              each="for key, row in zip(keys, model(x)): kept[key.item()] = row"),
+        keyed(ALL, *BY_KEY, loop="for batch in loader:", each="keys = batch['key'].tolist(); kept[keys[0]] = model(batch)"),
+        keyed(ALL, *BY_KEY, loop="for x, y in loader:", each="y = y.cpu(); kept[int(y)] = model(x)"),
+        keyed("table = merged(kept)", more=MERGER),
+    ],
+)  # fmt: skip
+def test_results_that_merge_by_the_key_of_the_sample(source: str) -> None:
+    heard: list[Left] = []
+    with hearing(heard.append):
+        check_nothing(GatheredDuplicates, source)
+    assert any("under the samples' keys" in h.why for h in heard)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        keyed(ALL, "for part in parts:", "    rows.extend(part.values())"),
+        keyed(ALL, "rows = [row for part in parts for row in part.values()]"),
+        keyed(ALL, *BY_KEY, "print(sum(len(part) for part in parts))"),
+        keyed(ALL, "for part in parts:", "    for key, row in part.items():", "        table[key] = table[key] + row"),
+        keyed(ALL, "for part in parts:", "    for key, row in part.items():", "        table[row] = key"),
+        keyed(ALL, "table = Counter()", "for part in parts:", "    table.update(part)"),
+        keyed(ALL, *BY_KEY, "dist.all_reduce(hits)"),
+        keyed(ALL, *BY_KEY, loop="for i, x in enumerate(loader):", each="kept[i] = model(x)"),
+        keyed(ALL, *BY_KEY, each="kept[model(x)] = y"),
+        keyed(ALL, *BY_KEY, each="y = model(x); kept[y] = x"),
+        keyed(ALL, *BY_KEY, each="kept[y] = kept.get(y, 0) + 1"),
+        keyed(ALL, *BY_KEY, each="kept[y] += 1"),
+        keyed(ALL, *BY_KEY, each="for i, row in enumerate(model(x)): kept[i] = row"),
+        keyed("table = merged(kept)", more=MERGER.replace("table.update(part)", "table[len(table)] = part")),
+        keyed("table = merged(kept, hits)", more=MERGER.replace("found)", "found, hits)", 1)),
+    ],
+)  # fmt: skip
+def test_results_that_have_no_key_of_the_sample_or_lose_it(source: str) -> None:
+    check_told(GatheredDuplicates, source, reason="share without padding")
+
+
+@pytest.mark.parametrize("use", ["loss = loss_sum / hits", "print(hits.item()); loss = loss_sum.item() / hits.item()"])
+def test_a_count_that_only_weighs_losses(use: str) -> None:
+    check_nothing(GatheredDuplicates, raw("dist.all_reduce(hits)", use).replace("return hits / len(data)", "return loss"))
+
+
+@pytest.mark.parametrize(
+    "use", ["loss = loss_sum / hits; acc = hits / len(data)", "acc = good / hits", "loss = hits / loss_sum", "print(hits)"]
+)
+def test_a_count_of_more_than_losses(use: str) -> None:
+    source = raw("dist.all_reduce(hits)", use).replace("return hits / len(data)", "return loss")
+    check_told(GatheredDuplicates, source, reason="share without padding")

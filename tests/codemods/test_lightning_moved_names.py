@@ -8,6 +8,7 @@ import importlib.util
 import pytest
 
 from codemods.data.lightning_names import GONE, GONE_CALLBACK_HOOKS, GONE_HOOKS, MOVED, OF_EVERY_STRATEGY, Moved
+from codemods.files.left_alone import Left, hearing
 from codemods.upgrades.lightning_moved_names import LightningMovedNames
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
@@ -260,3 +261,32 @@ def test_the_installed_lightning_has_none_of_them() -> None:
     lightning = pytest.importorskip("pytorch_lightning")
     assert not [n for n in (*GONE_HOOKS, *GONE_CALLBACK_HOOKS) if hasattr(lightning.Callback, n)]
     assert not [n for n in GONE_HOOKS if hasattr(lightning.LightningModule, n)]
+
+
+# A vendored file that nobody uses
+
+
+VENDORED = "from pytorch_lightning import Callback\n\n\nclass C(Callback):\n    def on_epoch_end(self, trainer, module): ...\n"
+TORCH_ALONE = {"env.yml": "channels:\n  - pytorch\ndependencies:\n  - pytorch=1.13.1\n"}
+
+
+@pytest.mark.parametrize("source", [VENDORED, "from pytorch_lightning.utilities.seed import seed_everything\n"])
+def test_a_file_that_nobody_imports_where_no_lightning_is_installed(source: str) -> None:
+    heard: list[Left] = []
+    with hearing(heard.append):
+        check_nothing(LightningMovedNames, source, files=TORCH_ALONE, path="parts/tools/calls.py")
+    assert any("no program imports this file" in h.why for h in heard)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"requirements.txt": "numpy==1.24\n"},
+        {"requirements.txt": "torch==1.13.1\npytorch-lightning\n"},
+        {**TORCH_ALONE, "README.md": "pip install pytorch-lightning==2.0\n"},
+        {**TORCH_ALONE, "train.py": "from parts.tools.calls import C\n\nC()\n"},
+        {**TORCH_ALONE, "run.yaml": "_target_: parts.tools.calls.C\n"},
+    ],
+)
+def test_a_file_that_is_used_or_may_run_with_lightning(files: dict[str, str]) -> None:
+    assert findings_of(LightningMovedNames, VENDORED, files, path="parts/tools/calls.py")

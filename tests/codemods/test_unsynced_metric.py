@@ -148,9 +148,71 @@ def test_a_helper_of_validation_with_a_literal_stage() -> None:
         """)
     check_transformed(UnsyncedMetric, before, before.replace('/loss", loss)', '/loss", loss, sync_dist=True)'))
     shared = before + '\n    def training_step(self, batch, batch_idx):\n        return self._shared_step(batch, "train")\n'
-    offered(shared, "at every training step")
+    check_transformed(UnsyncedMetric, shared, shared.replace('/loss", loss)', '/loss", loss, sync_dist=stage != "train")'))
     epoch = shared.replace('/loss", loss)', '/loss", loss, on_step=False, on_epoch=True)')
     check_transformed(UnsyncedMetric, epoch, epoch.replace("on_epoch=True)", "on_epoch=True, sync_dist=True)"))
+
+
+def staged(parameter: str, training: str, evaluation: str, call: str = 'self.log("loss", loss)', more: str = "") -> str:
+    return module(f"""
+        def _step(self, batch, {parameter}):
+            loss = F.mse_loss(self(batch[0]), batch[1])
+            {call}
+            return loss
+
+        def training_step(self, batch, batch_idx):
+            return self._step({training})
+
+        def validation_step(self, batch, batch_idx):
+            self._step({evaluation})
+        {more}""")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "training", "evaluation", "test"),
+    [
+        ("train=True", "batch", "batch, False", "not train"),
+        ("train", "batch, train=True", "batch, train=False", "not train"),
+        ("*, quiet=False", "batch", "batch, quiet=True", "quiet"),
+        ("stage", "batch, 'fit'", "batch, 'val'", 'stage != "fit"'),
+        ("name, train", "batch, 'a', True", "batch, 'a', False", "not train"),
+    ],
+)
+def test_a_helper_that_is_told_the_stage(parameter: str, training: str, evaluation: str, test: str) -> None:
+    before = staged(parameter, training, evaluation)
+    check_transformed(UnsyncedMetric, before, before.replace('"loss", loss)', f'"loss", loss, sync_dist={test})'))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "training", "evaluation", "call", "more"),
+    [
+        ("train=True", "batch", "batch", "", ""),
+        ("train", "batch, True", "batch, self.training", "", ""),
+        ("train", "batch, True", "batch, False", "train = bool(train); self.log('loss', loss)", ""),
+        ("index", "batch, 0", "batch, 1", "", ""),
+        ("train", "batch, True", "batch, False", "",
+         "\n        def test_step(self, batch, batch_idx):\n            self._step(batch, True)"),
+        ("train", "batch, True", "batch, False", "", "\n        def on_train_batch_start(self, batch, batch_idx):\n"
+         "            self._step(batch, False)"),
+        ("train", "batch, True", "batch, False",
+         "self.log('loss', loss, prog_bar=True); self.log('loss', loss, sync_dist=True)", ""),
+    ],
+)  # fmt: skip
+def test_a_helper_whose_stage_is_not_told(parameter: str, training: str, evaluation: str, call: str, more: str) -> None:
+    source = staged(parameter, training, evaluation, call or 'self.log("loss", loss)', more)
+    found = findings_of(UnsyncedMetric, source)
+    assert len(found) == 1 and found[0].applicability is not Applicability.SAFE
+    assert 'value=\'True\'' in repr(found[0])
+
+
+def test_a_monitor_of_what_the_training_logs_wants_every_step_reduced() -> None:
+    watched = "\n\nstop = pl.callbacks.EarlyStopping(monitor='{}')\npl.Trainer(callbacks=[stop]).fit(Model())\n"
+    offered(staged("train", "batch, True", "batch, False") + watched.format("loss"), "at every training step")
+    named = staged("stage", "batch, 'fit'", "batch, 'val'", 'self.log(f"{stage}_loss", loss)')
+    offered(named + watched.format("fit_loss"), "at every training step")
+    before = named + watched.format("val_loss")
+    after = before.replace('_loss", loss)', '_loss", loss, sync_dist=stage != "fit")')
+    check_transformed(UnsyncedMetric, before, after)
 
 
 def test_a_branch_that_only_some_callers_take() -> None:
@@ -226,6 +288,13 @@ def test_the_monitor_that_decides_is_named() -> None:
 
 TESTS_ALONE = "test_step(self, batch, batch_idx)"
 WATCHER = {"train.py": "import lightning as L\nfrom module import Model\n\nsave = L.ModelCheckpoint(monitor='acc')\n"}
+
+
+@pytest.mark.parametrize(("more", "decides"), [("save_top_k=0, save_last=True", 0), ("save_top_k=1", 1), ("save_top_k=-1", 1)])
+def test_a_checkpoint_that_keeps_no_best_ones_decides_nothing(more: str, decides: int) -> None:
+    source = step('self.log("loss", loss)', hook="training_step(self, batch, batch_idx)")
+    files = {"train.py": f"import lightning as L\nfrom module import Model\n\nsave = L.ModelCheckpoint(monitor='loss', {more})\n"}
+    assert len(findings_of(UnsyncedMetric, source, files)) == decides
 
 
 def test_no_monitor_reads_what_a_test_logs() -> None:

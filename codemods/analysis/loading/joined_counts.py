@@ -9,6 +9,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import Role, class_facts, external_role
 from codemods.analysis.loading.counted_once import counts_each_once
 from codemods.analysis.loading.joined_files import joined_by_files
+from codemods.analysis.loading.loss_weights import only_weighs_losses
 from codemods.analysis.loading.origins import made_class, origins
 from codemods.analysis.loading.valid_rounds import is_told_which_count
 from codemods.analysis.names import dotted, last, qualified
@@ -148,7 +149,7 @@ def _joins(module: SourceModule, call: ast.Call) -> bool:
         return not _NO_COUNT.search(_arguments(module, call))
     if last(name) not in _JOINS or not (name.startswith("torch.distributed") or dotted(call.func).startswith("dist.")):
         return False
-    return not _NO_COUNT.search(_arguments(module, call))
+    return not _NO_COUNT.search(_arguments(module, call)) and not only_weighs_losses(module, call)
 
 
 def _gathers_by_an_object(call: ast.Call, name: str) -> bool:

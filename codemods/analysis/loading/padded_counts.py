@@ -14,6 +14,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.collected_loaders import elements
 from codemods.analysis.loading.dropped_rest import dropped_rest
 from codemods.analysis.loading.joined_counts import Joined, joined, joined_by_callers, names_samples
+from codemods.analysis.loading.keyed_results import merges_by_key
 from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.padded_samplers import counts_twice, keeps_order
 from codemods.analysis.loading.samplers import loader_of, samplers_of
@@ -99,6 +100,9 @@ def _in_file(project: Project, module: SourceModule) -> Iterator[PaddedCount]:
 
 def _together(project: Project, module: SourceModule, scope: FunctionNode | ast.Module, loop: ast.For) -> Joined | None:
     found = joined(project, module, scope, 0, after=loop.lineno)
+    while found is not None and found.module is module and merges_by_key(project, module, loop, found.call):
+        left(module, loop, "{} merges what the ranks keep under the samples' keys", found.call)
+        found = joined(project, module, scope, 0, after=found.call.lineno + 1)
     if found is not None or isinstance(scope, ast.Module) or trains(loop):
         return found
     return joined_by_callers(project, module, scope)

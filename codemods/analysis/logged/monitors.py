@@ -113,7 +113,12 @@ def _in_python(project: Project, module: SourceModule, found: dict[str, list[Pla
 
 
 def _reader(project: Project, module: SourceModule, call: ast.Call) -> str | None:
-    """What reads the monitor that a call is given; None for that of a scheduler which goes by no number."""
+    """What reads the monitor that a call is given; None for that of a scheduler which goes by no number, and of a checkpoint
+    which keeps no best ones (`save_top_k=0`).
+    """
     given = {k.arg: k.value for k in call.keywords if k.arg is not None}
+    kept = given.get("save_top_k")
+    if last(qualified(module, call.func)) == "ModelCheckpoint" and isinstance(kept, ast.Constant) and kept.value == 0:
+        return None
     of_scheduler = reader_of(project, module, given, call) if given.keys() & {"scheduler", "lr_scheduler"} else ""
     return of_scheduler if of_scheduler != "" else f"{last(qualified(module, call.func)) or 'a call'}(monitor=…)"

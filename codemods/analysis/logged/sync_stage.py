@@ -8,6 +8,7 @@ from codemods.analysis.logged.evaluation_data import own_batches, uneven_data
 from codemods.analysis.logged.log_calls import LogCall, epoch_level, key_text
 from codemods.analysis.logged.monitors import watcher_of
 from codemods.analysis.logged.pending_metrics import EVALUATION_ENDS, epoch_end_collective, guarded_read
+from codemods.analysis.logged.stage_parameters import true_in_evaluations
 from codemods.analysis.logged.verdict import Verdict
 from codemods.api.findings import Applicability
 
@@ -34,6 +35,11 @@ def judge_stage(log: LogCall, found: Entries, verdict: Verdict, *, at_each_step:
         verdict.lower(DISPLAY, f"{place}: with sync_dist=True rank 0's progress bar starts the reduction before that call, the "
                                "other ranks after it, so they wait for each other")  # fmt: skip
     if at_each_step and training - TRAINING_EPOCH_HOOKS and log.flag("on_step") is not False:
+        if test := true_in_evaluations(log, found):
+            verdict.sync_dist = test
+            verdict.note(f"by its callers `{test}` is true in evaluations alone: no training step of {log.function.name} reduces",
+                         log.module.path, log.call.lineno)  # fmt: skip
+            return
         monitored = "a monitor reads this key, so it should be; " if watcher_of(log.project, key_text(log), log.facts) else ""
         verdict.lower(UNSAFE, monitored + _STEP_COST)
 

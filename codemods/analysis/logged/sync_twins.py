@@ -27,6 +27,9 @@ def judge(log: LogCall) -> Verdict | None:
     if verdict is None or verdict.level is DISPLAY:
         return verdict
     before, same = verdict.level, twins(log)
+    if verdict.sync_dist != "True" and _differs(log, verdict, same):
+        verdict.sync_dist = "True"
+        verdict.lower(UNSAFE, "another call of the method logs the key in each training step, and both need the same options")
     for level in (DISPLAY, UNSAFE):  # the lowest level decides, and of its reasons two are told
         for _, twin, reason in heapq.merge(*(_doubts(one)[level] for one in same), key=_place):
             if verdict.level is level and len(verdict.reasons) > 1:
@@ -38,6 +41,16 @@ def judge(log: LogCall) -> Verdict | None:
     if verdict.level is not before:
         _note_lowered(log, before, verdict.level, same)
     return verdict
+
+
+def _differs(log: LogCall, verdict: Verdict, same: Sequence[Same]) -> bool:
+    """True where another call of the key in one run would be given another `sync_dist`."""
+    others = (twin for one in same for _, twin in one.logs.values() if twin.call is not log.call)
+    for twin in others:
+        alone = judge_alone(twin)
+        if (alone is None or alone.sync_dist != verdict.sync_dist) and not never_in_one_run(log, twin):
+            return True
+    return False
 
 
 def _doubts(same: Same) -> dict[Applicability, list[Doubt]]:

@@ -9,12 +9,14 @@ from codemods.runtime.record import field, record
 @record(frozen=False)
 class Verdict:
     """The level so far, with every reason that lowered it and every fact that carries it. reduce_fx: what the ranks' values are
-    put together by, where that is no mean and is to be written, too."""
+    put together by, where that is no mean and is to be written, too. sync_dist: what is to be given for it.
+    """
 
     level: Applicability = Applicability.SAFE
     reasons: list[str] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
     reduce_fx: str = ""
+    sync_dist: str = "True"
 
     def lower(self, level: Applicability, reason: str) -> None:
         if level.rank < self.level.rank:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.frameworks import Pin, lightning_pin
+from codemods.analysis.frameworks import Pin, lightning_pin, pinned_packages
 from codemods.analysis.trainer.gone_names import cannot_start_from
+from codemods.analysis.unused_modules import is_unused
 from codemods.analysis.version_pins import Version, padded, parse_version
 from codemods.api.findings import Applicability, Evidence
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -29,7 +31,7 @@ def standing(project: Project, path: str, at: object, *, since: Version, gone: V
 
     at: what it is asked of, for whoever watches the questions. The new spelling is there from `since` on, the old one up to
     `gone`; None also where `target-lightning` asks for a version below that, and where the program runs on versions below it
-    alone, for it takes a name that is gone earlier.
+    alone, for it takes a name that is gone earlier; and of a file that nobody imports, in a project that installs no Lightning.
     """
     target = parse_version(project.targets.get("lightning", ""))
     if target:
@@ -38,6 +40,9 @@ def standing(project: Project, path: str, at: object, *, since: Version, gone: V
         text = project.targets["lightning"]
         return Standing(Applicability.SAFE, evidence=(Evidence("version", f'target-lightning = "{text}"'),))
     pin = lightning_pin(project, near=path)
+    if pin is None and _is_never_installed(project, path):
+        left(path, None, "no program imports this file, and the requirement files name torch and no Lightning")
+        return None
     if pin is not None and pin.surely_below(gone):
         return None
     ends = cannot_start_from(project, path)
@@ -53,6 +58,11 @@ def standing(project: Project, path: str, at: object, *, since: Version, gone: V
         why = f"{pin.text} ({pin.path}:{pin.line}): the requirement files allow versions of which some lack the new spelling"
         return Standing(Applicability.DISPLAY, why, shown)
     return Standing(Applicability.UNSAFE, f"assumes {_text(since)} or newer: {_open(pin)}", shown)
+
+
+def _is_never_installed(project: Project, path: str) -> bool:
+    """True where nobody imports the file, and what the repository installs has torch, and no Lightning."""
+    return "torch" in pinned_packages(project) and is_unused(project, path)
 
 
 def _open(pin: Pin | None) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator
 
 from codemods.analysis.names import dotted
+from codemods.analysis.unbound_names import names_outside
 from codemods.files.import_statements import stem_of
 from codemods.files.source import FunctionNode, SourceModule, child_nodes, walk
 from codemods.files.text_file import BINARY_KINDS
@@ -16,12 +18,16 @@ from codemods.store.project import Project
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef | ast.expr
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_DEPTH = 4  # star imports from file to file
 _SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, *_COMPREHENSIONS)
 
 
 @record
 class Mention:
-    """A place that names something. kind: use, import, string, comment, text (no Python file), unreadable."""
+    """A place that names something. kind: use, import, unbound, string, comment, text (no Python file), unreadable.
+
+    unbound: a file reads the name and nothing binds it there. What is missing may be the import of this one.
+    """
 
     kind: str
     path: str
@@ -145,6 +151,27 @@ def _in_other_files(project: Project, path: str, word: str) -> Iterator[Mention]
             continue
         yield from _imported(project, module, path, word)
         yield from _as_attribute(project, module, path, word)
+        yield from _unbound(project, module, word)
+
+
+def _unbound(project: Project, module: SourceModule, word: str) -> Iterator[Mention]:
+    if word in module.imports or hasattr(builtins, word):
+        return
+    reads = [n for n in names_of(module, word, module.tree) if isinstance(n.ctx, ast.Load)]
+    if reads and not bindings(module, word, module.tree) and not _star_brings(project, module, word, _DEPTH):
+        yield Mention("unbound", module.path, reads[0].lineno)
+
+
+def _star_brings(project: Project, module: SourceModule, word: str, depth: int) -> bool:
+    """True where a star import surely gives the file the word: that of a file of the project which binds it."""
+    for star in module.imports.get("*", ()) if not word.startswith("_") else ():
+        resolved = project.resolve(star.module, module.path)
+        inner = project.module(resolved.path) if resolved is not None and not resolved.rest else None
+        if inner is None or inner is module:
+            continue
+        if word in names_outside(inner, tuple(inner.tree.body)) or (depth and _star_brings(project, inner, word, depth - 1)):
+            return True
+    return False
 
 
 def _imported(project: Project, module: SourceModule, path: str, word: str) -> Iterator[Mention]:
