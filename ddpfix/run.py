@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -238,17 +239,27 @@ def steps(
     Each step is what the codemods up to it make of the original, so every commit stands on its own: imports that two of
     them share come in with the first.
     """
+    # a finding may stand in another file than the one that was looked at, which its evidence then names
+    seen = {e.path for f in fixed.fixed for e in f.evidence} & set(tree.chosen)
+    out = _steps(replace(tree, chosen=tuple(sorted({*fixed.after, *seen}))), settings, codemods, accept, fixed, read)
+    states = [fixed.before, *(s.files for s in out)]
+    if any(all(now[p] == before[p] for p in now) for before, now in pairwise(states)):
+        return _steps(tree, settings, codemods, accept, fixed, read)
+    return out
+
+
+def _steps(
+    tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], accept: Accept, fixed: Fixed, read: Read
+) -> list[Step]:
     used = {f.code for f in fixed.fixed}
     acting = [c for c in codemods if c.code in used]
-    touched = tuple(sorted(fixed.after))
-    narrow = replace(tree, chosen=touched)
     out: list[Step] = []
     for i, codemod in enumerate(acting):
         if i == len(acting) - 1:
             out.append(Step(codemod, fixed.after))
             continue
-        now = engine.fix(narrow, settings, acting[: i + 1], accept, read=read)
-        out.append(Step(codemod, {**{p: fixed.before[p] for p in touched}, **now.after}))
+        now = engine.fix(tree, settings, acting[: i + 1], accept, read=read)
+        out.append(Step(codemod, {p: now.after.get(p, fixed.before[p]) for p in fixed.after}))
     return out
 
 

@@ -69,6 +69,24 @@ def test_each_commit_stands_on_its_own(tmp_path: Path) -> None:
     assert "ddpfix-run: " in body
 
 
+def test_a_fix_that_another_file_leads_to_has_a_commit_of_its_own(tmp_path: Path) -> None:
+    comm = "import torch.distributed as dist\n\n\ndef start():\n    dist.init_process_group('nccl')\n"
+    train = (
+        "import argparse\nimport torch\nfrom comm import start\n\n\ndef main(args):\n    start()\n"
+        "    torch.cuda.set_device(args.local_rank)\n    model = torch.nn.Linear(2, 2).cuda()\n"
+        "    model = torch.nn.parallel.DistributedDataParallel(model)\n"
+        "    model(torch.rand(2, 2).cuda()).sum().backward()\n\n\nif __name__ == '__main__':\n"
+        "    parser = argparse.ArgumentParser()\n    parser.add_argument('--local_rank', type=int, default=0)\n"
+        "    main(parser.parse_args())\n"
+    )
+    command = "python -m torch.distributed.launch --nproc_per_node=2 train.py\n"
+    repo = make(tmp_path, {"comm.py": comm.encode(), "train.py": train.encode(), "run.sh": command.encode()})
+    assert ddpfix(repo, "apply", "--select", "DDP304,DDP701", "--no-switch", ".").returncode == 0
+    made = subjects(repo)
+    assert [line[-8:] for line in made[1:]] == ["(DDP701)", "(DDP304)"]
+    assert b"destroy_process_group" in blob(repo, f"{BRANCH}~2:train.py")
+
+
 def test_what_diff_shows_is_what_apply_commits(tmp_path: Path) -> None:
     repo = make(tmp_path, {**FILES, "crlf.py": MODULE.replace(b"\n", b"\r\n"), "cut.py": MODULE.rstrip(b"\n")})
     patch = ddpfix(repo, "diff", ".").stdout

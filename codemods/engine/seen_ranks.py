@@ -121,9 +121,9 @@ def unstarted_by(codemod: DdpCodemod, finding: Finding, place: SourceModule | No
     noise = finding.severity == "noise"
     start = start_at(project, place, finding.span)
     several = start is not None and start.is_several
-    meant = codemod.names_number and _reduces_beside(place, finding)
-    quiet = noise or (finding.fix is None and codemod.topic() == "metrics" and not meant)
-    if quiet and several and start is not Start.SEVERAL:
+    number = not noise and finding.fix is None and codemod.topic() == "metrics"
+    unsaid = (noise or number) and several and start is not Start.SEVERAL
+    if unsaid and not (number and codemod.names_number and _reduces_beside(place, finding)):
         return "no command, and no call, says that the programs which come there are several processes"
     zero_counts = not noise and not codemod.takes_several and starts(project)
     if several or (zero_counts and comes_by_rank_zero(project, place, finding.span)):

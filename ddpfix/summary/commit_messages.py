@@ -16,7 +16,7 @@ from ddpfix.summary.places import by_file, codemod_of, lines, skeleton
 SUBJECT = 72
 WIDTH = 72
 MOST_FILES = 40
-MOST_KINDS = 4  # of messages
+MOST_KINDS, MOST_ALIKE = 4, 3  # of messages
 
 SUMMARY_COMMIT = """\
 Add DDPFIX_SUMMARY.md
@@ -72,18 +72,23 @@ def commit_message(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
 
 
 def _told(findings: Sequence[Finding]) -> list[str]:
-    """What was found here; messages that differ in names alone are told once, with the number of places."""
-    kinds: dict[str, list[Finding]] = {}
+    """What was found here: each message once, with the number of its places; of those that differ in names alone a few."""
+    said: dict[str, list[Finding]] = {}
     for finding in findings:
-        kinds.setdefault(skeleton(finding.message), []).append(finding)
+        said.setdefault(bare(finding.message), []).append(finding)
+    shown: dict[str, str] = {}  # message -> its kind
+    for message in said:
+        kind = skeleton(message)
+        if len(set(shown.values()) | {kind}) <= MOST_KINDS and list(shown.values()).count(kind) < MOST_ALIKE:
+            shown[message] = kind
     parts = []
-    for found in list(kinds.values())[:MOST_KINDS]:
+    for message in shown:
+        found = said[message]
         more = f" and {plural(len(found) - 1, 'more place')}" if len(found) > 1 else ""
         # an item of a list: no line begins with a word of the code, which could be one of ours, or one that closes an issue
-        parts += _paragraphs(f"- {bare(found[0].place)}{more}: {bare(found[0].message)}.")
-    if rest := sum(map(len, list(kinds.values())[MOST_KINDS:])):
-        parts.append(f"And {plural(rest, 'more place')} of other kinds.")
-    return parts
+        parts += _paragraphs(f"- {bare(found[0].place)}{more}: {message}.")
+    rest = sum(len(found) for message, found in said.items() if message not in shown)
+    return [*parts, *([f"And {plural(rest, 'more place')} of the kind."] if rest else [])]
 
 
 def _summary(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:

@@ -15,7 +15,7 @@ from ddpfix.summary.commit_messages import subject
 from ddpfix.summary.context import Context
 from ddpfix.summary.excerpts import Hunk, hunks
 from ddpfix.summary.instructions import how_it_was_checked, how_it_was_made, how_to_take_back, how_to_test, not_run
-from ddpfix.summary.left_alone import left_alone, severe
+from ddpfix.summary.left_alone import left_alone
 from ddpfix.summary.markdown import code, cut, folded_up, plural, prose, table
 from ddpfix.summary.new_lines import in_new_text
 from ddpfix.summary.places import (
@@ -115,8 +115,8 @@ def _document(fixed: Fixed, context: Context, changed: Sequence[Hunk], detail: D
 def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Finding, ...]]) -> list[str]:
     count, files = plural(len(fixed.fixed), "fix", "fixes"), plural(len(fixed.after), "file")
     if not groups:
-        return ["# ddpfix: nothing was changed", "", *_counts(fixed, context.launched), ""]
-    out = [f"# ddpfix: {count} in {files}", "", *_severities(groups), *_tables(groups)]
+        return ["# ddpfix: nothing was changed", "", *_counts(fixed), ""]
+    out = [f"# ddpfix: {count} in {files}", "", *_severities(fixed, context.launched, groups), *_tables(groups)]
     unsafe = len(unsafe_fixed(fixed))
     if unsafe:
         out.append(
@@ -130,14 +130,14 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
         out.append(f"They are committed on {code(context.branch)}{onto}, one commit for each codemod.")
     ran = "They were run before and after: see [Proof](#proof)." if context.proof else _NO_TRAINING
     reviewed = [f"Reviewed: {review_section.counts(context.decided)}; see [Review](#review)."] if context.decided else []
-    out += [*reviewed, *_counts(fixed, context.launched), ran, _LINES, ""]
+    out += [*reviewed, *_counts(fixed), ran, _LINES, ""]
     if context.branch:
         out += folded_up("Commits", _commits(context, groups))
     return out
 
 
-def _severities(groups: dict[str, tuple[Finding, ...]]) -> list[str]:
-    rows = breakage.breaks_today(groups)
+def _severities(fixed: Fixed, launched: frozenset[str], groups: dict[str, tuple[Finding, ...]]) -> list[str]:
+    rows = breakage.breaks_today(groups, (*told(fixed), *offered(fixed)), launched)
     return ["What breaks today when this code runs as several processes, the worst first:", "", *rows, ""] if rows else []
 
 
@@ -183,7 +183,7 @@ def _summary(key: str, findings: Sequence[Finding]) -> str:
     return codemod.summary() if codemod else prose(findings[0].message)
 
 
-def _counts(fixed: Fixed, launched: frozenset[str]) -> list[str]:
+def _counts(fixed: Fixed) -> list[str]:
     out = []
     seen, rest = told(fixed), offered(fixed)
     if seen or rest or fixed.withdrawn:
@@ -191,7 +191,6 @@ def _counts(fixed: Fixed, launched: frozenset[str]) -> list[str]:
         parts += [f"{plural(len(rest), 'finding')} that only `--unsafe-fixes` would fix"] if rest else []
         parts += [f"{plural(len(unmade(fixed)), 'fix', 'fixes')} that could not be made"] if unmade(fixed) else []
         out.append(f"Left alone, with the reasons below: {', '.join(parts)}.")
-        out += severe(fixed, launched)
     if failed := fixed.report.failed:
         them = "it" if len(failed) == 1 else "them"
         were = "path was" if len(failed) == 1 else "paths were"

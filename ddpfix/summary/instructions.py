@@ -22,7 +22,7 @@ _LOCAL_RANK = re.compile(rb"add_argument\([^)]{0,80}--local[_-]rank")
 
 def how_it_was_checked(context: Context, fixed: Fixed) -> list[str]:
     """In a few lines what was done to the new files, and what was not."""
-    out = ["## How it was checked", "", "- Each fix was made where the code shows its conditions, or is named as unsafe."]
+    out = ["## How it was checked", ""]
     if fixed.after:
         out.append("- Each changed file that compiled before still does, which says nothing of its behaviour.")
     out += [f"- Run: {prose(text)}" for text in context.ran]
@@ -159,10 +159,6 @@ def how_to_take_back(codes: Sequence[str], context: Context) -> list[str]:
             f"The summary: {code(FILE)} is the last commit and holds nothing else. Merge everything but it:",
             "",
             *fence([f"git switch {home or 'YOUR-BRANCH'}", f"git merge {branch}~1"], "sh"),
-            "",
-            "or take it off the branch (`ddpfix undo` then no longer knows the branch; `git branch -D` deletes it):",
-            "",
-            *fence([f"git switch {branch}", "git reset --keep HEAD~1"], "sh"),
             "",
         ]
     return [*out, *folded_up("A part of it", parts)]

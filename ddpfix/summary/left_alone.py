@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codemods.api.findings import SEVERITIES, Applicability, Finding
+from codemods.api.findings import Applicability, Finding
 from ddpfix.results import Fixed
 from ddpfix.summary.codemod_section import Detail, pictures
 from ddpfix.summary.kinds import bars
@@ -12,20 +12,7 @@ from ddpfix.summary.markdown import code, fence, plural, prose, sentence
 from ddpfix.summary.places import Group, by_code, by_reason, offered, skeleton, told, unmade, where
 
 SEVERE = ("crash", "hang", "data")
-MOST_SEVERE = 3
 FILES, FILES_OF_SEVERE = 6, 20
-
-
-def severe(fixed: Fixed, launched: frozenset[str]) -> list[str]:
-    """A line of the first screen: where something is lost, or ends, and was left as it is."""
-    found = [f for f in (*told(fixed), *offered(fixed)) if f.severity in SEVERE]
-    if not found:
-        return []
-    found.sort(key=lambda f: (f.path not in launched, f.severity_rank, f.path, f.span))
-    shown = [f"{SEVERITIES[f.severity].lower()} at {code(f.place)} ({f.code})" for f in found[:MOST_SEVERE]]
-    more = f", and {plural(len(found) - MOST_SEVERE, 'more place')}" if len(found) > MOST_SEVERE else ""
-    started = ", in what a command starts first" if any(f.path in launched for f in found) else ""
-    return [f"The most severe{started}: {', '.join(shown)}{more}."]
 
 
 def left_alone(fixed: Fixed, launched: frozenset[str], detail: Detail) -> list[str]:

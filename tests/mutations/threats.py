@@ -290,7 +290,7 @@ MUTATIONS = (
     ),
     Mutation(
         f"{BOT}/test_harmless.py::test_every_codemods_part_of_a_pull_request_and_of_a_commit",
-        "ddpfix/summary/document.py",
+        "ddpfix/summary/left_alone.py",
         "{code(f.path)}: {prose(f.error)}",
         "{code(f.path)}: {f.error}",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -21,7 +22,7 @@ def test_what_why_and_files() -> None:
     first, blank, *_ = text.splitlines()
     assert (first, blank) == ("Reduce epoch metrics over the ranks (DDP101)", "")
     assert "The codemod finds" not in text  # what it does elsewhere
-    assert "classifier/resnet.py:52 and 1 more place: 'val/loss' is logged at epoch level" in " ".join(text.split())
+    assert "- classifier/resnet.py:52: 'val/loss' is logged at epoch level" in " ".join(text.split())
     assert "Since Lightning 1.7 an epoch value" in text
     assert text.endswith("Files, with the lines as they were:\n  classifier/resnet.py (lines 52, 69)\n")
 
@@ -68,12 +69,19 @@ def test_nothing_in_a_message_is_a_trailer() -> None:
         assert done.stdout == ""
 
 
-def test_messages_that_differ_in_names_alone_are_told_once() -> None:
-    fixed = in_memory({f"m{n}.py": MODEL for n in range(3)}).fixed
-    told = [f for f in fixed if f.code == "DDP101"]
+def test_a_message_of_several_places_is_said_once() -> None:
+    told = [f for f in in_memory({f"m{n}.py": MODEL for n in range(3)}).fixed if f.code == "DDP101"]
     text = " ".join(commit_message(LOGGED, told).split())
     assert text.count("is logged at epoch level") == 1
     assert f"m0.py:{told[0].span.line} and 2 more places: " in text
+
+
+def test_of_messages_that_differ_in_names_a_few_are_said() -> None:
+    (told,) = [f for f in in_memory({"m.py": MODEL}).fixed if f.code == "DDP101"]
+    many = [replace(told, message=told.message.replace("val/loss", f"val/loss{n}")) for n in range(5)]
+    text = " ".join(commit_message(LOGGED, many).split())
+    assert text.count("is logged at epoch level") == 3
+    assert "'val/loss2'" in text and "'val/loss3'" not in text and "And 2 more places of the kind." in text
 
 
 def test_many_files_are_counted() -> None:

@@ -53,17 +53,6 @@ def test_merging_without_the_summary(repo: Path) -> None:
     assert sh(repo, "log", "--format=%s", "-1") == "Reduce epoch metrics over the ranks (DDP101)"
 
 
-def test_taking_the_summary_off_the_branch_keeps_uncommitted_work(repo: Path) -> None:
-    _, part = applied(repo)
-    (repo / "README.md").write_bytes(b"mine\n")
-    run(repo, fenced(part, "sh")[3])
-    assert not (repo / SUMMARY).exists()
-    assert (repo / "README.md").read_bytes() == b"mine\n"
-    assert sh(repo, "log", "--format=%s", "-1") == "Reduce epoch metrics over the ranks (DDP101)"
-    with pytest.raises(dgit.GitRefusal, match="is not undone"):
-        dgit.undo(repo)
-
-
 def test_going_back_for_a_run_without_one_codemod(repo: Path) -> None:
     _, part = applied(repo)
     switch, again = fenced(part, "sh")[1].splitlines()

@@ -7,8 +7,10 @@ from dataclasses import replace
 from codemods.api.findings import Finding, Severity
 from ddpfix.results import Fixed
 from ddpfix.summary import render
+from ddpfix.summary.breakage import breaks_today
 from ddpfix.summary.codemod_section import Detail
-from ddpfix.summary.left_alone import left_alone, severe
+from ddpfix.summary.left_alone import left_alone
+from ddpfix.summary.places import told
 from tests.summary.made import MODEL, context, in_memory, section
 
 
@@ -50,17 +52,18 @@ def test_files_with_a_loss_of_data_are_named() -> None:
     assert "more file" not in row
 
 
-def test_the_first_screen_names_the_worst_places() -> None:
-    fixed = left(("DDP101", "a.py", "noise"), ("DDP203", "b.py", "data"), ("DDP302", "c.py", "crash"))
-    (line,) = severe(fixed, frozenset())
-    assert line.startswith("The most severe: crash at `c.py:") and "lost or wrong data at `b.py:" in line and "a.py" not in line
-    (line,) = severe(fixed, frozenset({"b.py"}))
-    assert line.startswith("The most severe, in what a command starts first: lost or wrong data at `b.py:")
-    assert line in render(fixed, context(launched=frozenset({"b.py"}))).split("\n## ")[0]
+def test_the_first_screen_names_what_stays() -> None:
+    fixed = left(("DDP101", "a.py", "noise"), ("DDP203", "b.py", "data"), ("DDP203", "d.py", "data"), ("DDP302", "c.py", "crash"))
+    crash, data, noise = breaks_today({}, told(fixed), frozenset({"d.py"}))
+    assert crash.startswith("- **Crash**: not fixed: `c.py:") and crash.endswith(" (DDP302)")
+    assert data.index("`d.py:") < data.index("`b.py:")  # a command starts it
+    assert noise == "- **Noise or lost time**: not fixed: 1 place (DDP101)"
+    assert crash in render(fixed, context()).split("\n## ")[0]
 
 
-def test_noise_alone_is_no_worst_place() -> None:
-    assert severe(left(("DDP101", "a.py", "noise"), ("DDP101", "b.py", "risk")), frozenset()) == []
+def test_many_places_that_stay_are_counted() -> None:
+    (row,) = breaks_today({}, told(left(*(("DDP203", f"m{n}.py", "data") for n in range(5)))))
+    assert row.count("(DDP203)") == 3 and row.endswith(" and 2 more places")
 
 
 def test_it_stands_before_the_sections_of_the_codemods() -> None:
