@@ -67,7 +67,7 @@ def _given(module: SourceModule, name: ast.Name) -> Iterator[ast.expr]:
             yield loop.iter
         elif last(dotted(loop.iter.func)) in ("enumerate", "zip") and not _is_first(loop, name):
             yield from loop.iter.args
-        elif isinstance(loop.iter, ast.Call) and qualified(module, loop.iter.func) in _DRAWS:
+        elif qualified(module, loop.iter.func) in _DRAWS:
             yield loop.iter
 
 
