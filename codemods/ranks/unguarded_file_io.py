@@ -12,7 +12,7 @@ from codemods.analysis.files.before_fit import is_above_fit
 from codemods.analysis.files.behind_first_mkdir import is_behind_first_mkdir, is_called_behind_first_mkdir
 from codemods.analysis.files.beside_tracker import is_beside_tracker
 from codemods.analysis.files.entered_by_device import is_entered_by_device
-from codemods.analysis.files.every_rank import imports_again, is_for_some, runs_alone, way_of_every_rank
+from codemods.analysis.files.every_rank import is_for_some, runs_alone, way_of_every_rank
 from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_locks import is_under_lock
 from codemods.analysis.files.file_runs import (
@@ -52,6 +52,7 @@ from codemods.analysis.files.told_files import advice_for, gathered_first, is_ab
 from codemods.analysis.files.writing_functions import WRITES, writes_below
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
+from codemods.analysis.guards.imported_again import imports_again
 from codemods.analysis.hooks import WRITER_HOOKS
 from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_edits import guard_edit
@@ -151,6 +152,8 @@ class UnguardedFileIo(DdpCodemod):
       calls: each rank's own file; paths below the `log_dir` of a logger of Lightning that numbers its folders: each process may
       have a number of its own.
       So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one.
+    - Names that each process draws for itself (`f"{random.randint(0, 999)}.png"`), unless a seed that is the same on all ranks
+      is set for that library in the program: each rank's own files. Silent.
     - Paths with the GPU's number in them, and what is only called under a test of it (`if self.device == 0:`): silent.
     - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.
     - A scratch file that a function writes, reads back and removes: reported, for each process needs one of its own.

@@ -12,6 +12,7 @@ from codemods.analysis.guards.agreed_skips import ASSUMED, advice_for_skip, agre
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.counted_by_one import counted_by_one
 from codemods.analysis.guards.empty_rounds import is_of_a_loop
+from codemods.analysis.guards.measured_models import only_measures
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions, tests_gathered_loss
 from codemods.analysis.guards.reduced_tests import reduced_test
 from codemods.analysis.guards.set_by_one_rank import is_decision, set_by_one_rank, stays_on_one_rank
@@ -118,6 +119,8 @@ class OneRankDecision(DdpCodemod):
     - Says nothing of an output that is asked for None where the `forward` of the model is seen and never returns None.
     - Says nothing of an exit with a status other than 0, or of a `raise`, where only torchrun, `mp.spawn` or another launcher
       that stops the others is seen to start the program.
+    - Says nothing of an exception that a function catches which measures a model: it makes no step of an optimizer, and nothing
+      of a repository with programs calls it.
     - Says nothing of exceptions that a server (Flask, FastAPI, Streamlit, Gradio) catches: one process runs it.
     - Says nothing of what the ranks answer together: `core_context.preempt.should_preempt()`, `accelerator.check_trigger()`.
     - Says nothing of a draw where one of the seeds of its library does not take the rank, or none is seen.
@@ -187,6 +190,8 @@ class OneRankDecision(DdpCodemod):
             if parted.form is Parting.RAISES and group_comes_later(project, module, parted.node):
                 left(module, parted.node, "who fails there has not joined the others yet")
                 continue  # what fails on one rank there most often fails on all
+            if parted.form in (Parting.RAISES, Parting.WAITS) and only_measures(project, module, parted.node):
+                continue
             lines = {parted.node.lineno, getattr(parted.leaving, "lineno", 0)}
             if parted.form is Parting.FAILS or (parted.form is Parting.ENDS and is_failure(parted.leaving)):
                 if not lines & told and not (is_guess(project, module, parted) and left(module, parted.node, _GUESS)):

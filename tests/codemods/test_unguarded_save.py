@@ -1239,3 +1239,36 @@ def test_a_function_that_the_object_is_given_may_ask_for_the_rank(default: str, 
     above += GIVEN.format(default=default)
     found = findings_of(UnguardedSave, main("saver = Saver('runs')", "saver.save(model)", above=above))
     assert bool(found) is not silent
+
+
+BEST = """
+import os
+
+import torch
+import torch.distributed as dist
+
+
+def train(net, loader, folder):
+    dist.init_process_group("nccl")
+    best = 9.0
+    for batch in loader:
+        loss = net(batch).mean()
+        loss.backward()
+        if loss.item() < best:
+            best = loss.item()
+            NAME
+            torch.save(net.state_dict(), os.path.join(folder, name))
+    if dist.get_rank() == 0:
+        print(best)
+
+
+if __name__ == "__main__":
+    train(make(), loader_of(), "out")
+"""
+
+
+def test_a_text_that_its_own_loss_lets_a_rank_name_is_the_same_text_on_all() -> None:
+    assert findings_of(UnguardedSave, BEST.replace("NAME", 'name = "best.pt"'))
+    check_nothing(UnguardedSave, BEST.replace("NAME", 'name = f"{loss.item()}.pt"'))
+    two = BEST.replace("NAME", 'name = "good.pt"\n            if loss.item() < 1:\n                name = "best.pt"')
+    check_nothing(UnguardedSave, two)

@@ -21,11 +21,11 @@ from codemods.analysis.files.own_paths import are_sure, callers_of
 from codemods.analysis.files.saving_hooks import saving_calls
 from codemods.analysis.files.shown_ranks import joins_below, shown_in
 from codemods.analysis.frameworks import transformers_pin
-from codemods.analysis.guards.entry_points import main_block
+from codemods.analysis.guards.imported_again import imports_again
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.job_files.documented_starts import launched_as_several
 from codemods.analysis.loading.spawned import spawns_elsewhere
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.one_process_claims import claims_one_process
 from codemods.analysis.output.run_before import run_before
@@ -142,17 +142,6 @@ def _is_of_the_saving_one(project: Project, module: SourceModule, function: Func
 
 def _is_prepare_data(module: SourceModule, function: FunctionNode | None) -> bool:
     return function is not None and function.name == "prepare_data" and module.class_of(function) is not None
-
-
-def imports_again(module: SourceModule, node: ast.AST) -> Evidence | None:
-    """`mp.spawn` beside statements that no test of `__name__` keeps from the processes: each of them imports the file again."""
-    if not module.holds(b"__main__") or main_block(module, node) is not None:
-        return None
-    for call in module.calls_named("spawn", "start_processes"):
-        name = qualified(module, call.func)
-        if name.startswith("torch.multiprocessing.") and not any(k.arg == "start_method" for k in call.keywords):
-            return Evidence("static", "each process that mp.spawn starts imports this file again", module.path, call.lineno)
-    return None
 
 
 def _is_entry(project: Project, module: SourceModule, function: FunctionNode) -> bool:

@@ -17,6 +17,7 @@ from codemods.analysis.files.file_calls import Act, FileCall, file_call
 from codemods.analysis.files.file_paths import arguments_of, forms
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_a_program_of_one, is_asked_for
 from codemods.analysis.files.found_by_later_ranks import is_found_by_later_ranks
+from codemods.analysis.files.own_draws import is_named_by_draw
 from codemods.analysis.files.own_paths import callers_of, is_path_of_one, leads_to
 from codemods.analysis.files.rounds_of_own import in_own_rounds
 from codemods.analysis.files.shared_places import is_of_one_item
@@ -145,6 +146,8 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
     if is_beside_tracker(module, [found.path]) and left(module, call, "the path is a tracker's own"):
         return None
     if _CLOCK.search(made_of(module, found)) and left(module, call, "the path is made of the time: ranks may not share it"):
+        return None
+    if is_named_by_draw(project, module, found.path) and left(module, call, "each process draws the name for itself"):
         return None
     if is_of_one_item(project, module, found.path) and left(module, call, "the path is that of an item which one rank has"):
         return None

@@ -9,6 +9,7 @@ from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_left_to_the_first
 from codemods.analysis.files.open_files import goes_into_open_files
+from codemods.analysis.files.own_draws import is_named_by_draw, is_saved_by_draw
 from codemods.analysis.files.own_paths import given_to, is_named_by_rank, is_own_path
 from codemods.analysis.files.paths_in_statements import handles_in
 from codemods.analysis.names import dotted, is_parameter, last
@@ -20,6 +21,7 @@ from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -33,6 +35,8 @@ def are_of_each_rank(project: Project, module: SourceModule, run: Run, paths: li
     handles = [h for s in run.statements for h in handles_in(s)]
     if any(names_rank(origin_text(module, p)) for p in (*paths, *handles)):
         return True
+    if any(is_named_by_draw(project, module, p) for p in paths) or is_saved_by_draw(project, module, run.statements):
+        return left(module, run.first, "each process draws the names of its files for itself")
     if _are_own_lines(module, run) or goes_into_open_files(module, run.statements):
         return True
     return any(is_own_path(project, module, p) or _is_once_own(project, module, p) for p in (*paths, *handles)) or (

@@ -13,6 +13,7 @@ from codemods.runtime.record import record
 _BATCHES = lazy(r"loader|iterator|batches|\bdl\b|_iter\b")
 _JOINED = lazy(r"gather|all_reduce|broadcast")
 _FILLS = frozenset({"append", "extend", "update", "add"})
+_JOINS_ROWS = frozenset({"cat", "concat", "concatenate", "vstack", "hstack", "append"})
 _MOST = 3  # calls on the way
 
 
@@ -25,7 +26,7 @@ class Filled:
 
 
 def filled_by_batches(frames: tuple[tuple[SourceModule, ast.AST], ...]) -> Filled | None:
-    """The list or dict that a statement on the way to a write hands on, filled in a loop over batches and never gathered."""
+    """What a statement on the way to a write hands on, where a loop over batches fills it and it is never gathered."""
     for home, node in frames[:_MOST]:
         function = home.function_of(node)
         if function is None or _JOINED.search(home.text_of(function)):
@@ -46,3 +47,12 @@ def _filled(module: SourceModule, function: FunctionNode) -> Iterator[tuple[str,
                 yield last(dotted(node.func.value)), loop.lineno
             elif isinstance(node, ast.Assign):
                 yield from ((last(dotted(t.value)), loop.lineno) for t in node.targets if isinstance(t, ast.Subscript))
+                yield from ((t.id, loop.lineno) for t in node.targets if isinstance(t, ast.Name) and _lengthens(node.value, t.id))
+
+
+def _lengthens(value: ast.expr, name: str) -> bool:
+    """`rows = torch.cat((rows, new))`: the rows of one more batch stand behind those of the batches before."""
+    if not isinstance(value, ast.Call) or last(dotted(value.func)) not in _JOINS_ROWS:
+        return False
+    given = [e for a in value.args[:2] for e in (a.elts if isinstance(a, (ast.Tuple, ast.List)) else [a])]
+    return len(given) > 1 and any(isinstance(e, ast.Name) and e.id == name for e in given)

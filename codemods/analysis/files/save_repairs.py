@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from codemods.analysis.bindings import bindings_of, only_value
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.files.asked_on_way import is_there_for_the_others
 from codemods.analysis.files.behind_first_mkdir import is_behind_first_mkdir
@@ -131,12 +132,21 @@ def _is_own_on_way(project: Project, module: SourceModule, save: Save, way: Way)
     asked = variance(project)
     if asked.argument(module, save.call, save.index).cause not in own:
         return False
+    used = [n for n in walk(save.path) if isinstance(n, ast.Name) and n.id not in module.imports]
+    if used and all(_is_one_text(module, n) or asked.value(module, n).cause not in own for n in used):
+        return False  # its own data decide whether a rank names it, and not how
     function, (caller, call) = module.function_of(save.call), way.frames[1] if len(way.frames) > 1 else (module, save.call)
     names = {n.id for n in walk(save.path) if isinstance(n, ast.Name) and n.id not in module.imports}
     given = arguments_of(function, call) if function is not None and isinstance(call, ast.Call) else {}
     if call is save.call or not names <= given.keys():
         return True
     return any(asked.value(caller, given[name]).cause in own for name in names)
+
+
+def _is_one_text(module: SourceModule, name: ast.Name) -> bool:
+    """True for `best = "best.pt"`, wherever it stands: no rank has another text in that name."""
+    value = only_value(bindings_of(module, name))
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def _is_left_to_trainer(project: Project, module: SourceModule, save: Save) -> bool:

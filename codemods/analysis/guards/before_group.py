@@ -15,6 +15,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.own_paths import callers_of, leads_to
 from codemods.analysis.guards.barrier_spelling import STARTS
 from codemods.analysis.guards.entry_points import starts_group
+from codemods.analysis.guards.imported_again import imports_again
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.collectives import trainer_of
 from codemods.analysis.ranks.leaving import leaves
@@ -70,6 +71,8 @@ def _later(project: Project, module: SourceModule, node: ast.AST, seen: frozense
             below = f"{what} starts it ({module.path}:{call.lineno})"
     if below:
         return below
+    if function is None and (again := imports_again(module, node)) is not None:
+        return f"the function that `spawn` is handed starts it ({again.path}:{again.line})"
     if function is None or id(function) in seen or len(seen) >= _CLIMBS:
         return ""
     if function.name != "__init__" and called_by_framework(project, module, function) is not None:
