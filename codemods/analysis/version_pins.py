@@ -20,12 +20,15 @@ class Pin:
     """A requirement of `package` in a file. `spec` is what stands behind the name, "" where any version will do.
 
     minimum: the lowest version allowed. below: the first version that is not allowed any more. Both with three parts.
+    limit: the first version that what is pinned `beside` it does not go with.
     """
 
     package: str
     spec: str
     path: str
     line: int
+    limit: Version | None = None
+    beside: str = ""
 
     @cached_property
     def _range(self) -> Range:
@@ -37,7 +40,8 @@ class Pin:
 
     @property
     def below(self) -> Version | None:
-        return self._range[1]
+        ends = [end for end in (self._range[1], self.limit) if end is not None]
+        return min(ends, default=None)
 
     def surely_at_least(self, version: Version) -> bool:
         """True if every version that the pin allows is `version` or newer."""
@@ -49,7 +53,8 @@ class Pin:
 
     @property
     def text(self) -> str:
-        return f"{self.package} {self.spec}".strip()
+        own = f"{self.package} {self.spec}".strip()
+        return f"{own} beside {self.beside}" if self.beside else own
 
 
 def padded(version: Version) -> Version:
