@@ -65,6 +65,12 @@ def test_files_that_disagree_keep_the_wider_bound() -> None:
     assert pin_in({"requirements.txt": old, "requirements-new.txt": "pytorch-lightning>=1.5\n"}).below is None
 
 
+def test_a_bare_name_beside_a_torch_says_less_than_a_pin() -> None:
+    bare = "  - pytorch=1.13\n  - lightning\n"
+    files = {"requirements.txt": "torch==1.13.1\npytorch-lightning==1.8.2\n", "environment.yml": bare}
+    assert pin_in(files).below == (1, 8, 3)
+
+
 _CODE = "import pytorch_lightning as pl\n\n\ndef log(logger):\n    return isinstance(logger, pl.loggers.LightningLoggerBase)\n"
 
 

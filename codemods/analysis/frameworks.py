@@ -118,7 +118,7 @@ def _built_in(path: str) -> str | None:
 def joined(found: Sequence[Pin]) -> Pin | None:
     """One pin for several: the lock files among them, else what any of them allows."""
     locked = [pin for pin in found if basename(pin.path).lower() in LOCK_FILES]
-    bound = locked or [pin for pin in found if pin.minimum or pin.below] or found
+    bound = locked or [pin for pin in found if pin.bounds] or [pin for pin in found if pin.below] or found
     if not bound:
         return None
     first = bound[0]

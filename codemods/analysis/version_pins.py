@@ -35,6 +35,11 @@ class Pin:
         return range_of(self.spec)
 
     @property
+    def bounds(self) -> bool:
+        """True where it bounds the versions by itself: a bare name, and "any", do not."""
+        return self._range != (None, None)
+
+    @property
     def minimum(self) -> Version | None:
         return self._range[0]
 
