@@ -1,7 +1,7 @@
 """The first release of a package that asks for a torch: what is installed beside an older one stays below that release.
 
-Source: `Requires-Dist` of the first wheel of each release on PyPI. 1.8 of Lightning asks for what 1.7 does, 2.5 and 2.6 for what 2.4
-does.
+Source: `Requires-Dist` of the first wheel of each release on PyPI. 1.8 of Lightning asks for what 1.7
+does, 2.5 and 2.6 for what 2.4 does.
 """
 
 from __future__ import annotations
