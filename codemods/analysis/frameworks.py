@@ -13,6 +13,7 @@ from codemods.analysis.install_commands import (
     installs,
     is_exact,
 )
+from codemods.analysis.pinned_beside import limited
 from codemods.analysis.requirement_files import LOCK_FILES, normalized, read_pins, reader_of
 from codemods.analysis.torch_companions import PACKAGES as COMPANIONS
 from codemods.analysis.torch_companions import torch_of
@@ -117,7 +118,7 @@ def _built_in(path: str) -> str | None:
 def joined(found: Sequence[Pin]) -> Pin | None:
     """One pin for several: the lock files among them, else what any of them allows."""
     locked = [pin for pin in found if basename(pin.path).lower() in LOCK_FILES]
-    bound = locked or [pin for pin in found if pin.minimum or pin.below] or found
+    bound = locked or [pin for pin in found if pin.bounds] or [pin for pin in found if pin.below] or found
     if not bound:
         return None
     first = bound[0]
@@ -125,7 +126,9 @@ def joined(found: Sequence[Pin]) -> Pin | None:
     if len(ranges) == 1:
         return first
     specs = " || ".join(dict.fromkeys(pin.spec for pin in bound))
-    return Pin(first.package, specs, first.path, first.line)
+    ends = [pin.below for pin in bound if pin.below is not None]
+    limited_by = next((pin.beside for pin in bound if pin.beside), "") if len(ends) == len(bound) else ""
+    return Pin(first.package, specs, first.path, first.line, max(ends) if limited_by else None, limited_by)
 
 
 def _all_pins(project: Project) -> dict[str, tuple[Pin, ...]]:
@@ -135,7 +138,7 @@ def _all_pins(project: Project) -> dict[str, tuple[Pin, ...]]:
 def _read_all(project: Project) -> dict[str, tuple[Pin, ...]]:
     out: dict[str, list[Pin]] = {}
     for path in _pinning_files(project.files):
-        for pin in read_pins(path, project.read(path) or b""):
+        for pin in _read_together(path, project.read(path) or b""):
             out.setdefault(pin.package, []).append(pin)
     pinned = {package for package, found in out.items() if any(pin.spec for pin in found)}
     for path, only_exact in sorted(_saying_files(project).items(), key=lambda item: (item[0].count("/"), item[0])):
@@ -143,6 +146,19 @@ def _read_all(project: Project) -> dict[str, tuple[Pin, ...]]:
             if pin.package not in pinned and not (only_exact and not is_exact(pin)):  # a text is older than files of pins
                 out.setdefault(pin.package, []).append(pin)
     return {package: tuple(found) for package, found in out.items()}
+
+
+def _read_together(path: str, data: bytes) -> Iterable[Pin]:
+    """The pins of one file, which are installed together: a torch in it bounds Lightning from above."""
+    found = tuple(read_pins(path, data))
+    if not any(pin.package in LIGHTNING_PACKAGES for pin in found):
+        return found
+    by_name: dict[str, list[Pin]] = {}
+    for pin in found:
+        by_name.setdefault(pin.package, []).append(pin)
+    torch = or_by_companions(joined(by_name.get("torch", ())), [joined(by_name.get(name, ())) for name in COMPANIONS])
+    python = joined(by_name.get("python", ()))
+    return [limited(pin, torch, python, data) if pin.package in LIGHTNING_PACKAGES else pin for pin in found]
 
 
 def _saying_files(project: Project) -> dict[str, bool]:

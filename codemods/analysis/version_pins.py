@@ -20,16 +20,24 @@ class Pin:
     """A requirement of `package` in a file. `spec` is what stands behind the name, "" where any version will do.
 
     minimum: the lowest version allowed. below: the first version that is not allowed any more. Both with three parts.
+    limit: the first version that what is pinned `beside` it does not go with.
     """
 
     package: str
     spec: str
     path: str
     line: int
+    limit: Version | None = None
+    beside: str = ""
 
     @cached_property
     def _range(self) -> Range:
         return range_of(self.spec)
+
+    @property
+    def bounds(self) -> bool:
+        """True where it bounds the versions by itself: a bare name, and "any", do not."""
+        return self._range != (None, None)
 
     @property
     def minimum(self) -> Version | None:
@@ -37,7 +45,8 @@ class Pin:
 
     @property
     def below(self) -> Version | None:
-        return self._range[1]
+        ends = [end for end in (self._range[1], self.limit) if end is not None]
+        return min(ends, default=None)
 
     def surely_at_least(self, version: Version) -> bool:
         """True if every version that the pin allows is `version` or newer."""
@@ -49,7 +58,8 @@ class Pin:
 
     @property
     def text(self) -> str:
-        return f"{self.package} {self.spec}".strip()
+        own = f"{self.package} {self.spec}".strip()
+        return f"{own} beside {self.beside}" if self.beside else own
 
 
 def padded(version: Version) -> Version:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.handlers import handler_over
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.one_visible_gpu import insists_on_one_gpu
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.seen_starts import runs_one_a_machine
 from codemods.analysis.ranks.several_processes import is_without_rank
@@ -94,8 +95,9 @@ class LoadOnOneGpu(DdpCodemod):
     - Says nothing where no file of the project saves such a state under that key, or saves it from the CPU.
     - Says nothing of weights that were trained elsewhere (`args.pretrained`): where they were saved is not shown.
     - Says nothing where the resume ends in each run, as a line behind the load reads a name that nothing in the file binds.
-    - Says nothing where each process sees one GPU alone, or is the only one of its machine by each command, and where nothing is
-      on a GPU.
+    - Says nothing where each process sees one GPU alone (by CUDA_VISIBLE_DEVICES, or as the program asserts a
+      `torch.cuda.device_count()` of 1 where it starts the group), or is the only one of its machine by each command, and where
+      nothing is on a GPU.
     - Says nothing of a load with `map_location`, by position or name.
     - A repository's own tests.
 
@@ -128,6 +130,8 @@ class LoadOnOneGpu(DdpCodemod):
                 continue
             if not project.launched and not project.observed and runs_one_a_machine(project, module, found.load):
                 continue  # GPU 0 of its machine is its own
+            if insists_on_one_gpu(project, module) and left(module, found.load, "the program insists on one GPU in each process"):
+                continue
             yield self._tell(project, module, found)
 
     def _tell(self, project: Project, module: SourceModule, found: Resumed) -> Finding:

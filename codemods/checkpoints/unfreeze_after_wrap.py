@@ -72,7 +72,8 @@ class UnfreezeAfterWrap(DdpCodemod):
     ## Refuses
     - Says nothing where the parameters are not seen to be frozen in front of the wrap: a GAN that switches its critic off and on
       switches what DDP took in.
-    - Says nothing of a switch in front of the wrap, or of a second one, and of one whose value is not known.
+    - Says nothing of a switch in front of the wrap (there, or in a method that is called there alone), or of a second one, and of
+      one whose value is not known.
     - Says nothing of `net.backbone` in the arm of a test whose other arm asks `net.module`: it is for the bare model.
     - Says nothing of Lightning where no Trainer of the project is given several devices or a DDP strategy.
     - A repository's own tests.

@@ -77,6 +77,7 @@ class DroppedReduction(DdpCodemod):
       parameter, an entry, a name that was handed on, returned or is read in another round; nor where a function returns what
       they return, or of a result that is taken of `torch.distributed.nn` or `torch.distributed._functional_collectives`,
       whose functions return it.
+    - Says nothing of a sum that nobody reads where the tensor is turned into a number behind it, as its neighbours are.
     - Says nothing of a handle where the function or one that calls it waits in another way: for a stream, in a later collective.
     - Says nothing under a test of the rank, where a rank may only take part for the others.
     - Says nothing of `fabric.all_reduce`, which puts the result back into the tensor.

@@ -16,6 +16,7 @@ from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, is_of_the_starter, way_of_every_rank
 from codemods.analysis.files.file_or_folder import may_be_a_file
 from codemods.analysis.files.first_runs import is_of_a_first_run
+from codemods.analysis.files.flag_folders import says_what_is_made
 from codemods.analysis.files.folder_calls import creates_folder, folder_of, gives_exist_ok
 from codemods.analysis.files.folders_made_before import is_made_above
 from codemods.analysis.files.made_by_all_above import is_made_by_all_above
@@ -65,6 +66,10 @@ _CLOCK = lazy(
 # Without one of these a file names no folder after what is there, be it by a function of another file.
 _LISTING = (b"listdir", b"glob", b"iterdir", b"scandir", b"exists", b"is_dir", b"increment_", b"next_", b"new_run")
 _LEADS_ELSEWHERE = "FileExistsError is caught here and leads elsewhere: an existing folder means something to this code"
+_SAYS_WHAT_IS_MADE = (
+    "the folder says that the files in it are made, and with exist_ok two ranks would write them at once: let one process make "
+    "both, with a barrier behind it, or in `prepare_data`"
+)
 _FETCHES = ("urlretrieve", "urlopen", "download", "download_url", "download_file", "snapshot_download", "wget")
 
 
@@ -124,6 +129,8 @@ class MakedirsRace(DdpCodemod):
     - Where FileExistsError is caught: handled already, or reported if the handler raises or goes on to another name.
     - Where the name is searched for (`while os.path.exists(run): n += 1`), reported: sharing a folder would be worse.
     - Where the code stops if the folder exists (`if os.path.exists(p): raise`), reported: `exist_ok` would let it go on.
+    - Where the same test decides who writes the files in the folder and who reads them, reported: with `exist_ok` two ranks would
+      write them at once.
     - Where the folder is deleted just before, reported: a slower rank deletes what a faster one has written.
     - Where only some ranks come, or one after the other, by tests, decorators or callers; in `prepare_data`; in `_save` of a
       Trainer of transformers below 5.23, and in what only that calls.
@@ -339,6 +346,8 @@ class MakedirsRace(DdpCodemod):
             return None
         if tested and not names_nodes(project) and is_of_a_first_run(project, module, call):
             return None
+        if tested and says_what_is_made(project, module, call, path):
+            return self.finding(module, call, message, evidence=[shown], reason=_SAYS_WHAT_IS_MADE)
         made = [call, *(made_beside(module, call) if tested else ())]
         edits = [*(e for c in made for e in _with_exist_ok(module, c)), *_without_test(module, call, path)]
         if any(creates_folder(module, c) == "os.mkdir" for c in made):

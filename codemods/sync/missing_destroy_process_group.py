@@ -11,13 +11,13 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.guards.always_exits import always_exits
 from codemods.analysis.guards.destroyed_groups import is_destroyed
-from codemods.analysis.guards.entry_points import EXITS, Entry, entries, group_name, main_block, starts_group
+from codemods.analysis.guards.entry_points import Entry, entries, group_name, main_block, starts_group
 from codemods.analysis.guards.group_above import has_group_above, has_group_below
-from codemods.analysis.guards.left_with_group import exits_with_group, is_plain_exit
+from codemods.analysis.guards.left_with_group import ends_at_once, exits_with_group, is_exit, is_plain_exit
 from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.loading.endless_streams import trains_for_ever
 from codemods.analysis.model.signatures import defaults
-from codemods.analysis.names import dotted, family, last
+from codemods.analysis.names import family
 from codemods.analysis.ranks.failing_statements import statement_fails
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
@@ -31,6 +31,8 @@ _OWNERS = frozenset({"lightning", "accelerate", "deepspeed", "ray", "composer", 
 _MANY = 12
 _WARNS = (2, 4)  # the first torch whose NCCL group warns at the exit
 _NO_PLACE = "its end is not reached on every way, or computes what is returned: the place has to be chosen"
+
+_AT_ONCE = "os._exit() ends the process at once: NCCL warns of nothing there"
 
 
 class MissingDestroyProcessGroup(DdpCodemod):
@@ -90,6 +92,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
     - Says nothing of a training over a stream that begins anew for ever (`WebDataset(…, resampled=True)`) and is bounded nowhere.
     - Says nothing of a group whose backend is written down and is not NCCL (`"gloo"`, `"mpi"`), and of one that is
       written down as a group of one process (`world_size=1`).
+    - Says nothing of a program that ends with `os._exit(...)`: no destructor is run there, and NCCL warns of nothing.
     - Says nothing where no script is seen to run it: a library leaves the group to whoever started it.
     - Says nothing in files that use Lightning, Accelerate, DeepSpeed or Ray, which own the group.
     - Reports an entry whose end is not reached (a function that it calls ends with `exit()`), or computes what it returns: the
@@ -118,6 +121,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
             if start[0].path != module.path or _is_owned(entry.module) or is_destroyed(project, entry.module):
                 continue
             if trains_for_ever(project, entry.module.path):  # it is ended from outside
+                continue
+            if ends_at_once(entry.module, _last(entry)) and left(entry.module, _last(entry), _AT_ONCE):
                 continue
             at, before, _ = _end(entry)
             if at is not None and not before and statement_fails(project, entry.module, at):
@@ -223,12 +228,13 @@ def _end(entry: Entry) -> tuple[ast.stmt | None, bool, str]:
     if exits := exits_with_group(module, function or module.tree):  # what has a group never comes to the end
         plain = len(exits) == 1 and is_plain_exit(exits[0])
         return (exits[0], True, "") if plain else (None, False, _NO_PLACE)
+    final = _last(entry)
     if function is None:
-        block = main_block(module, entry.call) if entry.call is not None else None
-        return _end_of_script(module, (block or _program(module)).body[-1])
-    final = function.body[-1]
+        return _end_of_script(module, final)
     leaves = [n for n in walk_scope(function) if isinstance(n, ast.Return) and n is not final]
     if not leaves:
+        if is_exit(final):
+            return _end_of_script(module, final)
         if isinstance(final, ast.Return):
             if final.value is None or isinstance(final.value, (ast.Name, ast.Constant, ast.Attribute)):
                 return final, True, ""
@@ -239,6 +245,14 @@ def _end(entry: Entry) -> tuple[ast.stmt | None, bool, str]:
         if module.is_whole(last_one) and not isinstance(last_one, (ast.Raise, ast.Return)) and not block.orelse:
             return last_one, False, ""
     return None, False, _NO_PLACE
+
+
+def _last(entry: Entry) -> ast.stmt:
+    """The last statement of what is run: of the function, or of the script."""
+    if entry.function is not None:
+        return entry.function.body[-1]
+    block = main_block(entry.module, entry.call) if entry.call is not None else None
+    return (block or _program(entry.module)).body[-1]
 
 
 def _ends_the_program(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
@@ -262,9 +276,8 @@ def _program(module: SourceModule) -> ast.Module | ast.If:
 
 
 def _end_of_script(module: SourceModule, final: ast.stmt) -> tuple[ast.stmt | None, bool, str]:
-    if isinstance(final, ast.Expr) and isinstance(final.value, ast.Call) and last(dotted(final.value.func)) in EXITS:
-        simple = all(isinstance(a, (ast.Name, ast.Constant, ast.Attribute)) for a in final.value.args)
-        return (final, True, "") if simple else (None, False, _NO_PLACE)
+    if is_exit(final):
+        return (final, True, "") if is_plain_exit(final) else (None, False, _NO_PLACE)
     if isinstance(final, (ast.Raise, ast.While)) or not module.is_whole(final):
         return None, False, _NO_PLACE
     return final, False, ""

@@ -274,3 +274,18 @@ def test_what_waited_above_was_another_collective() -> None:
     assert findings_of(DroppedReduction, AWAITED.format(above="dist.barrier()"))
     again = AWAITED.replace("    {above}\n    dist", "    for _ in range(2):\n        dist.barrier()\n        dist")
     check_nothing(DroppedReduction, again)
+
+
+@pytest.mark.parametrize("turned", ["spare.cpu().numpy()", "spare.item()"])
+def test_one_of_several_that_are_turned_into_numbers_alike(turned: str) -> None:
+    """Without its sum the number would be that of the rank, for whoever prints it one day."""
+    source = f"{HEAD}def count(x):\n    kept = torch.tensor([x]).cuda()\n    spare = torch.tensor([x]).cuda()\n"
+    both = "    dist.all_reduce(kept)\n    dist.all_reduce(spare)\n"
+    below = f"    kept = kept.item()\n    spare = {turned}\n    return kept\n"
+    check_nothing(DroppedReduction, source + both + below)
+    assert findings_of(DroppedReduction, source + both + below.replace(f"    spare = {turned}\n", ""))
+
+
+def test_a_number_taken_above_stays_told_where_the_sum_is_turned_too() -> None:
+    found = findings_of(DroppedReduction, train("total += loss.item()", "dist.all_reduce(loss)", "loss = loss.item()"))
+    assert [f.severity for f in found] == ["data"]

@@ -233,3 +233,35 @@ def test_one_process_a_machine() -> None:
     assert findings_of(LoadOnOneGpu, spawns, {"run.sh": f"{job}python train.py\n"}, path="train.py")
     for other in (job.replace("node=1", "node=2"), f"{job}torchrun --nproc_per_node 8 train.py\n", f"{job}torchrun $SCRIPT\n"):
         assert findings_of(LoadOnOneGpu, PROGRAM, {"run.sh": other}, path="train.py")
+
+
+START = "import torch\nimport torch.distributed as dist\n\n\ndef start():\n    {}\n    dist.init_process_group('nccl')\n"
+STARTED = TRAIN.replace('    dist.init_process_group("nccl")', "    start()").replace("\n\n\n", "\nfrom start import start\n\n\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assert torch.cuda.device_count() == 1",
+        "assert torch.cuda.device_count() == 1, 'one GPU each'",
+        "if torch.cuda.device_count() != 1:\n        raise RuntimeError('one GPU each')",
+    ],
+)
+def test_a_program_that_insists_on_one_gpu_in_each_process(line: str) -> None:
+    check_nothing(LoadOnOneGpu, STARTED, files={"start.py": START.format(line)})
+    check_nothing(LoadOnOneGpu, TRAIN.replace('    dist.init', f"    {line}\n    dist.init"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assert torch.cuda.device_count() >= 1",
+        "alone = torch.cuda.device_count() == 1",
+        "if torch.cuda.device_count() != 1:\n        print('several')",
+        "if debug():\n        assert torch.cuda.device_count() == 1",
+    ],
+)
+def test_a_program_that_asks_for_the_gpus_alone(line: str) -> None:
+    assert findings_of(LoadOnOneGpu, STARTED, {"start.py": START.format(line)})
+    other = START.format("assert torch.cuda.device_count() == 1")
+    assert findings_of(LoadOnOneGpu, TRAIN, {"other.py": other})  # of another program

@@ -1636,3 +1636,49 @@ def test_a_field_that_is_the_same_on_all_ranks(old: str, new: str) -> None:
     assert old in IN_A_FIELD
     source = IN_A_FIELD.replace(old, new).replace("import os\n", "import os\nimport torch\n")
     assert not [f for f in findings_of(MakedirsRace, source) if "after its own clock" in f.message]
+
+
+ROWS = """import os
+
+import numpy as np
+import torch.distributed as dist
+
+
+def rows_of(root, name):
+    folder = os.path.join(root, name)
+    {test}
+{arms}
+
+def main(root):
+    dist.init_process_group("nccl")
+    return rows_of(root, "train")
+
+
+if __name__ == "__main__":
+    main("data")
+"""
+_READS = '        return np.load(os.path.join(folder, "rows.npy"))\n'
+_WRITES = '        os.makedirs(folder)\n        np.save(os.path.join(folder, "rows.npy"), made(root))\n'
+
+
+@pytest.mark.parametrize(
+    ("test", "arms"),
+    [
+        ("if os.path.isdir(folder):", f"{_READS}    else:\n{_WRITES}    return np.load(os.path.join(folder, 'rows.npy'))\n"),
+        ("if not os.path.exists(folder):", f"{_WRITES}    return np.load(os.path.join(folder, 'rows.npy'))\n"),
+    ],
+)
+def test_a_folder_that_says_what_is_made_stays_an_error(test: str, arms: str) -> None:
+    check_told(MakedirsRace, ROWS.format(test=test, arms=arms), reason="two ranks would write them at once")
+
+
+@pytest.mark.parametrize(
+    "arms",
+    [
+        "        os.makedirs(folder)\n    return np.load(os.path.join(root, 'rows.npy'))\n",
+        '        os.makedirs(folder)\n    np.save(os.path.join(folder, f"{dist.get_rank()}.npy"), made(root))\n',
+    ],
+)
+def test_a_folder_that_is_only_made_under_its_test(arms: str) -> None:
+    found = findings_of(MakedirsRace, ROWS.format(test="if not os.path.exists(folder):", arms=arms))
+    assert found and all(f.edits for f in found)

@@ -292,6 +292,34 @@ def test_in_front_of_the_exit_of_a_script() -> None:
     check_transformed(RULE, before, before.replace("    sys.exit", f"{END}    sys.exit"))
 
 
+@pytest.mark.parametrize("leave", ["sys.exit(0)", "exit()", "quit()"])
+def test_in_front_of_the_exit_that_a_function_ends_with(leave: str) -> None:
+    before = f"import sys\n{HEAD}def main():\n    dist.init_process_group('nccl')\n    train()\n    {leave}\n{MAIN}"
+    check_transformed(RULE, before, before.replace(f"    {leave}", f"{END}    {leave}"))
+
+
+def test_the_exit_of_a_function_that_computes_its_status_is_told() -> None:
+    source = f"import sys\n{HEAD}def main():\n    dist.init_process_group('nccl')\n    sys.exit(train())\n{MAIN}"
+    check_told(RULE, source, reason="the place has to be chosen")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"import os\n{HEAD}def main():\n    dist.init_process_group('nccl')\n    train()\n    os._exit(0)\n{MAIN}",
+        f"from os import _exit\n{HEAD}def main():\n    dist.init_process_group('nccl')\n    train()\n    _exit(0)\n{MAIN}",
+        f"import os\n{HEAD}def main():\n    dist.init_process_group('nccl')\n    train()\n{MAIN}    os._exit(0)\n",
+    ],
+)
+def test_an_end_without_destructors_warns_of_nothing(source: str) -> None:
+    check_nothing(RULE, source)
+
+
+def test_an_end_without_destructors_under_a_test() -> None:
+    body = "    dist.init_process_group('nccl')\n    train()\n    if broken():\n        os._exit(1)\n"
+    assert findings_of(RULE, f"import os\n{HEAD}def main():\n{body}{MAIN}")
+
+
 def test_a_script_that_ends_with_what_it_computes_is_told() -> None:
     code = f"{HEAD}def build():\n    dist.init_process_group('nccl')\n    return net()\n\n\nif __name__ == '__main__':\n"
     check_told(RULE, f"{code}    sys.exit(train(build()))\n", reason="the place has to be chosen")
@@ -326,6 +354,9 @@ def test_a_torch_that_the_readme_lists() -> None:
         "- [PyTorch](http://pytorch.org/) (currently tested on version 1.6.0)\n",
         "PyTorch (tested with 1.8)\n",
         "* torch, `conda install pytorch==1.11.0 -c pytorch`\n\nPyTorch >= 1.10.0 is recommended.\n",
+        "Python 3.7<br /> \nPyTorch 1.6.0<br />\nTorchvision<br />\n",  # the end of markup is no "newer than"
+        "Python 3.7<br>PyTorch 1.6.0<br>\n",
+        "> PyTorch 1.6.0\n",
     ],
 )
 def test_a_torch_that_a_sentence_names(said: str) -> None:
@@ -333,6 +364,12 @@ def test_a_torch_that_a_sentence_names(said: str) -> None:
     check_nothing(RULE, source, files={"README.md": said})
     newer = said.replace("1.6.0", "2.6.0").replace("1.8", "2.8").replace("1.11.0", "2.5.1")
     assert findings_of(RULE, source, {"README.md": newer})
+
+
+@pytest.mark.parametrize("said", ["PyTorch > 1.6.0<br />\n", "A torch newer than PyTorch 1.6\n", "at least PyTorch 1.6\n"])
+def test_a_torch_that_is_a_lower_bound(said: str) -> None:
+    source = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}"
+    assert findings_of(RULE, source, {"README.md": said})
 
 
 def test_commands_of_several_versions_beside_one_that_is_recommended() -> None:

@@ -184,3 +184,53 @@ def test_a_field_that_the_base_takes() -> None:
 @pytest.mark.parametrize(("frozen", "given"), [("head", "3, nets"), ("body", "nets, many")])
 def test_a_field_that_the_base_is_given_otherwise(frozen: str, given: str) -> None:
     check_nothing(UnfreezeAfterWrap, HEAD + _BASE + _HEIR.format(frozen=frozen, given=given))
+
+
+HOLDER = """
+class Runner:
+    def __init__(self, net, stage, path):
+        self.net = net
+        {above}
+        self.net = DDP(self.net)
+        {below}
+
+    def restore(self, path, stage="all"):
+        for p in self.net.parameters():
+            p.requires_grad = False
+        self.release(stage)
+
+    def release(self, stage):
+        for p in self.net.head.parameters():
+            p.requires_grad = True
+
+{more}"""
+OTHER = "class Picture:\n    @classmethod\n    def restore(cls, path):\n        return cls()\n\ndef open_picture(path):\n"
+
+
+def holder(above: str = "self.restore(path, stage=stage)", below: str = "pass", more: str = "") -> str:
+    return HEAD + HOLDER.format(above=above, below=below, more=more)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "",
+        f"{OTHER}    return Picture.restore(path)\n",  # another class with a method of that name
+        "def load(args):\n    return args.restore != ''\n",  # and an option
+    ],
+)
+def test_what_the_constructor_calls_above_its_wrap_is_in_front_of_it(more: str) -> None:
+    check_nothing(UnfreezeAfterWrap, holder(more=more))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        holder(below="self.release(stage)"),
+        holder(more="    def epoch(self, at):\n        if at == 3:\n            self.release(at)\n"),
+        holder(more="    def hooks(self):\n        return [self.release]\n"),
+        holder(more="\ndef run(runner):\n    runner.release('head')\n"),
+    ],
+)
+def test_a_method_that_is_called_behind_the_wrap_too(source: str) -> None:
+    check_told(UnfreezeAfterWrap, source, reason="learning rate")

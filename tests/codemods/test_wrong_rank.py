@@ -1208,3 +1208,50 @@ def test_a_file_that_the_nodes_share_is_no_crash() -> None:
     text = script("rank = dist.get_rank()", LOCAL, "if local_rank == 0:", "    torch.save(args, 'out.pt')")
     (found,) = findings_of(WrongRank, text)
     assert found.severity == "data"
+
+
+HOLDS_OPTIONS = """import torch  # torchrun --nnodes=2 train.py
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+class Loop:
+    def __init__(self, model, args):
+        self.args = args
+        self.model = DDP(model, device_ids=[{own}])
+
+    def resume(self, path):
+        return torch.load(path, map_location=f"cuda:{{self.args.rank}}")
+"""
+GIVEN = {"options.py": OPTIONS}
+
+
+@pytest.mark.parametrize("own", ["args.local_rank", "self.args.local_rank"])
+def test_the_local_rank_that_the_same_options_hold(own: str) -> None:
+    before = HOLDS_OPTIONS.format(own=own)
+    check_transformed(WrongRank, before, before.replace("self.args.rank", "self.args.local_rank"), files=GIVEN)
+
+
+def test_the_local_rank_of_options_in_the_same_function() -> None:
+    lines = ("dist.init_process_group('nccl')", "torch.cuda.set_device(args.local_rank)", "return model.to(f'cuda:{args.rank}')")
+    before = script(*lines, arguments="model, args")
+    check_transformed(WrongRank, before, before.replace("args.rank", "args.local_rank"), files=GIVEN)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        "model.args.local_rank",  # of another object
+        "int(args.local_rank)",  # is it a number there?
+        "args.gpu",
+    ],
+)
+def test_a_local_rank_of_other_options_is_not_taken(own: str) -> None:
+    before = HOLDS_OPTIONS.format(own=own)
+    found = findings_of(WrongRank, before, GIVEN)
+    assert found and all("args.local_rank" not in getattr(e, "code", "") for f in found for e in f.edits)
+
+
+def test_a_field_that_is_given_two_options() -> None:
+    before = HOLDS_OPTIONS.format(own="args.local_rank") + "\n    def again(self, other):\n        self.args = other\n"
+    found = findings_of(WrongRank, before, GIVEN)
+    assert found and all("args.local_rank" not in getattr(e, "code", "") for f in found for e in f.edits)

@@ -75,6 +75,8 @@ def _judged(project: Project, module: SourceModule, function: FunctionNode, call
     taken = [n for n in others if any(up is round_ for up in module.ancestors(n)) and _is_taken(module, n)]
     if not taken and made.filler and not any(isinstance(b.node, ast.AugAssign) for b in bound):
         return None  # handed round for its own sake
+    if not taken and any(n.lineno > (call.end_lineno or call.lineno) and _is_turned(module, n, name) for n in reads):
+        return None  # one of several that are summed and turned into numbers alike: without the sum it would be the own one
     return Unread(call, name, module.statement_of(taken[-1]) if taken else None)
 
 
@@ -145,6 +147,13 @@ def _sets_itself(module: SourceModule, node: ast.Name, name: str) -> bool:
     if isinstance(statement, ast.AugAssign):
         return dotted(statement.target) in (name, f"{name}.data")
     return isinstance(statement, ast.Assign) and {dotted(t) for t in statement.targets} <= {name, f"{name}.data"}
+
+
+def _is_turned(module: SourceModule, node: ast.Name, name: str) -> bool:
+    """True for `loss = loss.cpu().numpy()`: the name goes on as something else than the tensor."""
+    statement = module.statement_of(node)
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    return _sets_itself(module, node, name) and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
 
 
 def _read_first(loops: Sequence[ast.AST], reads: list[ast.Name], bound: list[Binding]) -> bool:

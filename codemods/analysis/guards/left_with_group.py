@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.conditions import is_main_block
 from codemods.analysis.guards.entry_points import EXITS
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_tests import asks_for_group
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 
@@ -23,9 +23,21 @@ def is_plain_exit(statement: ast.stmt) -> bool:
     return isinstance(call, ast.Call) and all(isinstance(a, (ast.Name, ast.Constant, ast.Attribute)) for a in call.args)
 
 
+def is_exit(statement: ast.stmt) -> bool:
+    """True for `sys.exit(0)` and other calls that end the process."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and last(dotted(call.func)) in EXITS
+
+
+def ends_at_once(module: SourceModule, statement: ast.stmt) -> bool:
+    """True for `os._exit(0)`: no destructor is run, and NCCL has no place to warn at."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and qualified(module, call.func) == "os._exit"
+
+
 def _exits(scope: FunctionNode | ast.Module) -> Iterator[ast.stmt]:
     for node in walk_scope(scope):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and last(dotted(node.value.func)) in EXITS:
+        if isinstance(node, ast.stmt) and is_exit(node):
             yield node
 
 

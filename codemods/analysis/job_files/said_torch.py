@@ -31,7 +31,8 @@ _STATED = lazy(
 _RUN_TOGETHER = lazy(r"^1\.([2-9])([0-2])$")  # "1.80", "1.71": no torch has such a number
 _OR_LATER = lazy(r"(?i)[\"'`*)]*\s*(?:\+(?!cu|cpu)|(?:and|or)\s+(?:above|higher|newer|later|up|greater)|(?:to|-|–|~)\s*\d)")
 _AND_BELOW = lazy(r"[\"'`]?\s*(?:,|and)?\s*(?P<operator><=?|≤)\s*(?P<version>\d\.\d+(?:\.\d+)?)")
-_AT_LEAST = lazy(r"(?i)(?:at least|minimum|newer than|later than|above|since|≥|>=?)[^\n]{0,12}$")
+_AT_LEAST = lazy(r"(?i)(?:at least|minimum|newer than|later than|above|since|≥|>=?)[^\n]{0,12}\Z")
+_MARKUP = lazy(r"<[/!]?[A-Za-z][^<>\n]*>|^[ \t]*>+")  # `<br />`, and the sign of a quotation: no "newer than"
 # `cudatoolkit=10.1`, `torch==1.7.1+cu101`, `https://download.pytorch.org/whl/cu101`
 _CUDA = lazy(r"(?i)cudatoolkit[\"'` \t]*[=: ]{1,2}[\"' \t]*(?P<toolkit>\d+\.\d)|[+/]cu(?P<wheel>\d{2,3})(?!\d)")
 # The first torch that was no longer built for it; "9" stands for every CUDA 9.
@@ -175,9 +176,10 @@ def _all(project: Project) -> Iterator[Said]:
             continue
         text = data.decode("utf-8", "replace")
         for found in _STATED.finditer(text):
-            before = text[: found.start()]
-            commanded = found["operator"] in ("=", "==") and "install" in before[before.rfind("\n") + 1 :]
-            yield Said(_range(found, before[-30:]), path, before.count("\n") + 1, commanded)
+            line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+            commanded = found["operator"] in ("=", "==") and "install" in line
+            number = text.count("\n", 0, found.start()) + 1
+            yield Said(_range(found, _MARKUP.sub(" ", line)[-30:]), path, number, commanded)
         for found in _CUDA.finditer(text):
             wheel = found["wheel"] or ""
             cuda = found["toolkit"] or f"{wheel[:-1]}.{wheel[-1]}"

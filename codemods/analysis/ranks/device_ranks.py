@@ -9,6 +9,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.device_numbers import numbers_of_devices, process_index, says_where
 from codemods.analysis.ranks.local_at_hand import at_hand
+from codemods.analysis.ranks.local_of_options import local_of_options
 from codemods.analysis.ranks.local_variables import asked_local_rank
 from codemods.analysis.ranks.misnamed_ranks import (
     bound_as_local,
@@ -177,7 +178,7 @@ def _repair(project: Project, module: SourceModule, rank: ast.expr) -> tuple[Edi
         return (ReplaceExpression(module.path, span, name),) if name != written else ()
     if _spawns_its_ranks(project, module) or worked_out(project, module, rank) is not None:
         return ()
-    if (beside := local_beside(project, module, rank)) is not None:
+    if (beside := local_of_options(project, module, rank) or local_beside(project, module, rank)) is not None:
         return (ReplaceExpression(module.path, span, beside),) if beside != written else ()
     if not _has_group(module) and not is_proven_global(project, module, rank):
         return ()

@@ -68,7 +68,8 @@ def _is_never_installed(project: Project, path: str) -> bool:
 def _open(pin: Pin | None) -> str:
     if pin is None:
         return f"no file pins Lightning, so {PIP_TAKES}"
-    return f"{pin.text} ({pin.path}:{pin.line}) allows it, and {PIP_TAKES}"
+    allowed = f"{pin.text} ({pin.path}:{pin.line}) allows it"
+    return allowed if pin.surely_below((2, 0)) else f"{allowed}, and {PIP_TAKES}"
 
 
 def _text(version: Version) -> str:

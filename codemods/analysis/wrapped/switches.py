@@ -14,6 +14,7 @@ from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.model.wrapped_model import model_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.arms import is_beside_module
+from codemods.analysis.wrapped.in_front import is_called_in_front
 from codemods.analysis.wrapped.wraps import Held, Side, held, inner_of
 from codemods.files.source import FunctionNode, SourceModule, line_of, once_a_module, stands_above, walk
 from codemods.runtime.record import record
@@ -148,7 +149,16 @@ def _truth(value: ast.expr | None, given: dict[str, ast.expr], known: dict[str, 
 
 
 def switched_behind(project: Project, module: SourceModule) -> Iterator[Switched]:
-    """Every switch of this file that a wrapped module meets behind its wrap: written here, or in what is called here."""
+    """Every switch of this file that a wrapped module meets behind its wrap: written here, or in what is called here.
+
+    A function that is called above the wrap alone (`self.load()` in the constructor that wraps further down) is in front of it.
+    """
+    for found in _switched(project, module):
+        if not is_called_in_front(project, module, found.node, found.inside.module, found.inside.wrap):
+            yield found
+
+
+def _switched(project: Project, module: SourceModule) -> Iterator[Switched]:
     functions: list[FunctionNode | None] = [None, *module.functions]
     for function in functions:
         for found in switches(module, function):
