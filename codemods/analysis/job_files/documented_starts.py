@@ -48,6 +48,8 @@ _LAUNCHING = (
     rb"torchrun|torch\.distributed\.(?:launch|run)|accelerate launch|deepspeed |srun [^\n]{0,80}?(?:-n|-N|--ntasks|--nodes)|"
     rb"mpirun|nproc"
 )
+# What the same line leaves the launcher of GPUs stands before it.
+_DEVICES_BEFORE = rb"(?:\bCUDA_VISIBLE_DEVICES=\S+[ ]+(?:\w+=\S+[ ]+)*(?:python[\d.]*[ ]+-m[ ]+)?)?"
 
 
 @record
@@ -227,7 +229,7 @@ def _elsewhere(project: Project, script: str) -> tuple[tuple[str, bool, str], ..
     script: the file that is meant, "" where that may be each of this name.
     """
     word = re.escape(os.fsencode(script))
-    launched = re.compile(rb"(?:%b)[^\n]{0,200}?(?:\n[^\n]{0,200}?){0,4}\b%b[^\n]*" % (_LAUNCHING, word))
+    launched = re.compile(rb"%b(?:%b)[^\n]{0,200}?(?:\n[^\n]{0,200}?){0,4}\b%b[^\n]*" % (_DEVICES_BEFORE, _LAUNCHING, word))
 
     path_of_it = re.compile(rf"[^\s\"'`,=]*(?<![\w-]){re.escape(script)}")
 
