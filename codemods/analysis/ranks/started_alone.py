@@ -1,7 +1,7 @@
 """Programs, and modes of programs, that the repository's own texts start as one process, while they launch others on several.
 
-`python evaluate.py`, `python main.py --submission`, beside `torchrun train.py`: no second process ever comes there. A mode may be a
-value, too: `python main.py --task fill` beside `torchrun main.py --task forecast`.
+`python evaluate.py`, `python main.py --submission`, beside `torchrun train.py`: no second process ever comes there.
+A mode may be a value, too: `python main.py --task fill` beside `torchrun main.py --task forecast`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Modes by the value of an option that only commands for one process give: `--task fill` beside `torchrun run.py --task forecast`.
+"""Modes by the value of an option that only commands for one process give: `--task fill` beside `torchrun … --task forecast`.
 
 The place stands under the test of that value, or in a class that is named under it alone. Each launch on several processes has to
 give the option another value, written out.
@@ -14,7 +14,6 @@ from codemods.analysis.class_index import ClassSite, subclasses
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.importing import imported_files
 from codemods.analysis.job_files.documented_starts import Start
-from codemods.analysis.names import dotted
 from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
