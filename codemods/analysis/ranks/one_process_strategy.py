@@ -11,6 +11,9 @@ from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
 _NAME = "dp"
+_FOR_SEVERAL: dict[tuple[type[ast.cmpop], object], bool] = {
+    (ast.Gt, 1): True, (ast.GtE, 2): True, (ast.LtE, 1): False, (ast.Lt, 2): False,
+}  # fmt: skip
 
 
 def is_of_one_process(project: Project, module: SourceModule, value: ast.expr) -> bool:
@@ -37,7 +40,7 @@ def _several(module: SourceModule, test: ast.expr) -> tuple[str, bool] | None:
     """(what is counted, whether the test holds for several) of `count > 1`, `count >= 2` and the opposites of them."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(limit := test.comparators[0], ast.Constant):
         return None
-    holds = {(ast.Gt, 1): True, (ast.GtE, 2): True, (ast.LtE, 1): False, (ast.Lt, 2): False}.get((type(test.ops[0]), limit.value))
+    holds = _FOR_SEVERAL.get((type(test.ops[0]), limit.value))
     return None if holds is None else (ast.unparse(_made(module, test.left)), holds)
 
 
