@@ -252,7 +252,10 @@ def test_an_accelerator_beside_another_program_that_is_launched(text: str, expec
 )
 def test_a_command_in_a_comment(command: str, expected: Start) -> None:
     joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
-    assert start(f"{joins}\n# {command}\n", {"misc.py": GROUP, "run.sh": "python train.py\n"}) is expected
+    files = {"misc.py": GROUP, "run.sh": "python train.py\n"}
+    assert start(f"{joins}\n# {command}\n", files) is expected
+    trains = joins.replace("    init_distributed_mode(1)\n", "    init_distributed_mode(1)\n    loss().backward()\n")
+    assert start(f"{trains}\n# {command}\n", files) is Start.SEVERAL  # one GPU is an example: more are welcome
 
 
 def test_scripts_of_one_name_are_told_apart_by_where_their_commands_stand() -> None:
