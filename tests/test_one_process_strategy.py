@@ -89,6 +89,28 @@ def test_a_trainer_that_is_told_so(made: str, option: str, job: str, expected: S
 
 
 @pytest.mark.parametrize(
+    ("made", "above", "one"),
+    [
+        ("devices=n, strategy='dp' if n > 1 else None", "n = torch.cuda.device_count()", True),
+        ("gpus=n, strategy='dp' if torch.cuda.device_count() >= 2 else None", "n = torch.cuda.device_count()", True),
+        ("devices=n, strategy=None if n <= 1 else 'dp'", "n = read()", True),
+        ("devices=n if read() else 1, strategy=how", "n = read()\n    how = 'auto' if n < 2 else 'dp'", True),
+        ("devices=n, strategy='ddp' if n > 1 else None", "n = read()", False),
+        ("devices=n, strategy=None if n > 1 else 'dp'", "n = read()", False),
+        ("devices=n, strategy='dp' if n > 1 else 'ddp'", "n = read()", False),
+        ("devices=n, strategy='dp' if n > 4 else None", "n = read()", False),
+        ("devices=n, strategy='dp' if read() else None", "n = read()", False),
+        ("devices=4, strategy='dp' if n > 1 else None", "n = read()", False),  # it counts something else
+        ("devices=n if read() else 4, strategy='dp' if n > 1 else None", "n = read()", False),
+        ("devices=n, num_nodes=2, strategy='dp' if n > 1 else None", "n = read()", False),
+    ],
+)
+def test_a_strategy_for_several_devices_alone(made: str, above: str, one: bool) -> None:
+    source = f"{TOP}    {above}\n    trainer = pl.Trainer({made})\n    trainer.fit(Net())\n{MAIN}"
+    assert (start(source, {"module.py": HOOK}) is Start.ONE) is one
+
+
+@pytest.mark.parametrize(
     ("settings", "expected"),
     [
         ("trainer:\n  devices: 4\n  strategy: dp\n", Start.LIKELY),

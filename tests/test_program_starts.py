@@ -239,6 +239,25 @@ def test_an_accelerator_beside_another_program_that_is_launched(text: str, expec
     assert start(source, {"run.sh": f"accelerate launch other.py\n{text}\n"}) is expected
 
 
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("CUDA_VISIBLE_DEVICES=0 accelerate launch train.py", Start.OPEN),
+        ("CUDA_VISIBLE_DEVICES=2 OMP_NUM_THREADS=4 python -m torch.distributed.launch train.py", Start.OPEN),
+        ("CUDA_VISIBLE_DEVICES=0,1 accelerate launch train.py", Start.SEVERAL),
+        ("CUDA_VISIBLE_DEVICES=0 torchrun --nproc_per_node=2 train.py", Start.SEVERAL),
+        ("CUDA_VISIBLE_DEVICES=0 python look.py; torchrun train.py", Start.SEVERAL),  # it is another command's
+        ("CUDA_VISIBLE_DEVICES=0 accelerate launch train.py\n# accelerate launch train.py", Start.SEVERAL),
+    ],
+)
+def test_a_command_in_a_comment(command: str, expected: Start) -> None:
+    joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
+    files = {"misc.py": GROUP, "run.sh": "python train.py\n"}
+    assert start(f"{joins}\n# {command}\n", files) is expected
+    trains = joins.replace("    init_distributed_mode(1)\n", "    init_distributed_mode(1)\n    loss().backward()\n")
+    assert start(f"{trains}\n# {command}\n", files) is Start.SEVERAL  # one GPU is an example: more are welcome
+
+
 def test_scripts_of_one_name_are_told_apart_by_where_their_commands_stand() -> None:
     joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
     other = {"big/train.py": joins, "big/run.sh": "torchrun --nproc_per_node=8 train.py\n", "misc.py": GROUP}

@@ -124,7 +124,7 @@ def test_a_mode_that_several_processes_may_be_in(old: str, new: str) -> None:
         ("if args.export:", "if args.export or args.size:"),
         ("if args.export:", "if not args.export:"),
         ("            return\n", "            return export_flow\n"),  # handed on: others may call it
-        ('    dist.init_process_group("nccl")', '    torch.multiprocessing.spawn(train, nprocs=2)'),  # it starts processes itself
+        ('    dist.init_process_group("nccl")', "    torch.multiprocessing.spawn(train, nprocs=2)"),  # it starts processes itself
         ("import argparse", "import argparse\n    import lightning.pytorch as pl"),
     ],
 )
@@ -183,3 +183,107 @@ def test_nothing_is_reported_of_a_mode_of_one_process() -> None:
     asked = "if not os.path.exists(out):\n        os.makedirs(out)"
     after = before.replace(asked, "os.makedirs(out, exist_ok=True)")
     check_transformed(MakedirsRace, before, after, files=launched, path="export.py")
+
+
+TASKS = """\
+    import argparse
+    import torch.distributed as dist
+    from filling import Filling
+    from forecast import Forecast
+    from sketch import sketch
+
+    def parse():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--task_name", required=True)
+        return parser.parse_args()
+
+    def main():
+        args = parse()
+        dist.init_process_group("nccl")
+        if args.task_name == "filling":
+            task = Filling
+        elif args.task_name in ("sketch", "draft"):
+            sketch(args)
+        else:
+            task = Forecast
+        task(args).run()
+
+    if __name__ == "__main__":
+        main()
+    """
+TASK = """\
+    import os
+
+    class Filling:
+        def __init__(self, args):
+            self.task_name = args.task_name
+
+        def run(self):
+            write(self.out)
+
+    def write(out):
+        if not os.path.exists(out):
+            os.makedirs(out)
+    """
+COMMANDS = """\
+    torchrun --nproc_per_node 8 tasks.py --task_name forecast --lr 1e-4
+    python tasks.py --task_name filling --lr 1e-4
+    python -u tasks.py --task-name='sketch'
+    """
+
+
+def task(commands: str = COMMANDS, *, main: str = TASKS, name: str = "run", of: str = TASK, **more: str) -> bool:
+    sketch = "def sketch(args):\n    print(args)\n"
+    forecast = "class Forecast:\n    def go(self):\n        print(1)\n"
+    files = {"tasks.py": main, "filling.py": of, "sketch.py": sketch, "forecast.py": forecast, "run.sh": commands, **more}
+    at = {"sketch": "sketch.py", "go": "forecast.py"}.get(name, "filling.py")
+    return alone(files, at, name)
+
+
+def test_a_value_that_no_launch_gives() -> None:
+    assert task()
+    assert task(name="write")  # what the class calls
+    assert task(name="sketch")
+    assert not task(name="go")  # the launch gives the value of this one
+    assert task(COMMANDS.replace("filling", '"filling"'))
+    assert task(main=TASKS.replace('if args.task_name == "filling":', 'if args.task_name != "forecast":'))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("--task_name forecast", "--task_name filling"),
+        ("--task_name forecast", "--task_name $task"),
+        ("--task_name forecast", ""),  # the default may be that value
+        ("--task_name forecast", '--task_name forecast "$@"'),  # a later one counts
+        ("python tasks.py --task_name filling", "python tasks.py --task_name forecast"),  # nobody shows how it is started
+        ("python tasks.py --task_name filling", "torchrun tasks.py --task_name filling"),
+        ("='sketch'\n", "='sketch'\n    torchrun \"$SCRIPT\" --task_name filling\n"),
+    ],
+)
+def test_a_value_that_a_launch_may_give(old: str, new: str) -> None:
+    assert old in COMMANDS
+    assert not task(COMMANDS.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('if args.task_name == "filling":', "if args.filling:"),
+        ('if args.task_name == "filling":', "if args.task_name == FILLING:"),
+        ('if args.task_name == "filling":', 'if args.task_name != "filling":'),
+        ('    dist.init_process_group("nccl")', '    args.task_name = "filling"'),
+        ('    dist.init_process_group("nccl")', "    torch.multiprocessing.spawn(train, nprocs=2)"),
+        ("        task(args).run()", "        task(args).run()\n        Filling(args).run()"),
+        ("        task(args).run()", "        task(args).run()\n        globals()['Filling'](args).run()"),
+        ("import Filling", "import Filling as Other"),
+    ],
+)
+def test_a_class_that_other_runs_may_make(old: str, new: str) -> None:
+    assert old in TASKS
+    assert not task(main=TASKS.replace(old, new))
+
+
+def test_an_heir_or_a_text_may_make_it() -> None:
+    assert not task(**{"heir.py": "from filling import Filling\n\nclass Deep(Filling):\n    pass\n"})
+    assert not task(**{"conf/task.yaml": "_target_: filling.Filling\n"})

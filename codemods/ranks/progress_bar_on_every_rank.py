@@ -16,7 +16,7 @@ from codemods.analysis.output.bar_texts import is_labelled_by_rank
 from codemods.analysis.output.debug_flags import is_under_a_debug_switch
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.guard_spelling import guard_for
-from codemods.analysis.output.muted_print import has_quiet_bars
+from codemods.analysis.output.muted_print import has_quiet_bars, is_quiet_bar
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
@@ -89,6 +89,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
     - Bars with a `position`, and bars that name the rank, its device, the host or the process, also in what `set_postfix` and
       `set_description` give them: one for each rank on purpose.
     - Bars that write to a `file`, and bars within files that are named after the rank: each works through its own.
+    - Bars in a program, or in a `with` block, that leads the standard error of the other ranks away.
     - Where only some ranks come, or one after the other, by tests, decorators or callers.
     - Other bars: `accelerate.utils.tqdm` is quiet on other ranks by itself, Lightning's and transformers' are too.
     - Methods of a LightningModule that no hook is seen to reach: they may serve one process, at inference.
@@ -141,7 +142,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
             return False
         if ranks_reaching(project, module, call).some or is_run_by_nobody(project, module, call):
             return False
-        return not is_of_a_first_run(project, module, call)
+        return not is_of_a_first_run(project, module, call) and not is_quiet_bar(project, module, call)
 
     def _judge(self, module: SourceModule, project: Project, call: ast.Call) -> Finding | None:
         spelled = guard_for(project, module, module.statement_of(call), lines=True)

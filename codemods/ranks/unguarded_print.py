@@ -129,7 +129,7 @@ class UnguardedPrint(DdpCodemod):
     - A parameter called `rank` that every caller hands a number, as a low-rank adapter's: it separates no processes.
     - Prints whose argument calls something unknown or a collective: reported in hooks, for the call must stay on every rank.
     - Prints that are guarded already, by a test, a decorator, or every caller, and programs that put a `print` of their own in
-      the place of Python's (`builtins.print = …`) or bind the name in the scope (`print = accelerator.print`).
+      the place of Python's (`builtins.print = …`), bind the name (`print = accelerator.print`) or enter a `with Quiet(rank):`.
     - Lines of a logger in a program that sets a level by the rank, or under a test of it.
     - Lines of a logger where `logging.basicConfig`, or whatever else gives it a handler, runs on rank 0 alone, callers included:
       the others drop what is below WARNING.
@@ -222,7 +222,7 @@ class UnguardedPrint(DdpCodemod):
         for run in output_runs(project, module, function, lambda s: _may_go_under(module, s)):
             if run.makes(Kind.FILE, Kind.TRACKER) or ranks_reaching(project, module, run.first).some:
                 continue
-            if run.makes(Kind.PRINT) and is_muted(project, module.path):
+            if run.makes(Kind.PRINT) and is_muted(project, module, run.first):
                 continue
             assumes = _assumes(project, module, function, run)
             if assumes is None or (spelled := guard_for(project, module, run.first, lines=True)) is None:
@@ -280,7 +280,7 @@ class UnguardedPrint(DdpCodemod):
         if ranks_reaching(project, module, function.body[0]).some or is_run_by_nobody(project, module, function.body[0]):
             return None
         own = own_line(project, module, function, function.body)
-        if is_muted(project, module.path) or own.own is Own.RESULT or of_bad_numbers(module, function.body):
+        if is_muted(project, module, function.body[0]) or own.own is Own.RESULT or of_bad_numbers(module, function.body):
             return None
         return self.finding(
             module,

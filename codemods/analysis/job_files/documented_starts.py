@@ -48,6 +48,8 @@ _LAUNCHING = (
     rb"torchrun|torch\.distributed\.(?:launch|run)|accelerate launch|deepspeed |srun [^\n]{0,80}?(?:-n|-N|--ntasks|--nodes)|"
     rb"mpirun|nproc"
 )
+# What the same line leaves the launcher of GPUs stands before it; asked of programs that do not train.
+_DEVICES_BEFORE = rb"(?:\bCUDA_VISIBLE_DEVICES=\S+[ ]+(?:\w+=\S+[ ]+)*(?:python[\d.]*[ ]+-m[ ]+)?)?"
 
 
 @record
@@ -227,7 +229,8 @@ def _elsewhere(project: Project, script: str) -> tuple[tuple[str, bool, str], ..
     script: the file that is meant, "" where that may be each of this name.
     """
     word = re.escape(os.fsencode(script))
-    launched = re.compile(rb"(?:%b)[^\n]{0,200}?(?:\n[^\n]{0,200}?){0,4}\b%b[^\n]*" % (_LAUNCHING, word))
+    before = b"" if _trains(project, script) else _DEVICES_BEFORE
+    launched = re.compile(rb"%b(?:%b)[^\n]{0,200}?(?:\n[^\n]{0,200}?){0,4}\b%b[^\n]*" % (before, _LAUNCHING, word))
 
     path_of_it = re.compile(rf"[^\s\"'`,=]*(?<![\w-]){re.escape(script)}")
 
@@ -241,6 +244,11 @@ def _elsewhere(project: Project, script: str) -> tuple[tuple[str, bool, str], ..
                 yield path, starts_one(project, line, alone=False), meant or ""
 
     return project.keep(("starts elsewhere", script), lambda: tuple(build()))
+
+
+def _trains(project: Project, script: str) -> bool:
+    """True for a script with a training loop of its own: one GPU in an example is where it was tried, and more are welcome."""
+    return any(basename(path) == script for path in project.files_containing(b".backward("))
 
 
 def script_names(path: str) -> tuple[str, ...]:

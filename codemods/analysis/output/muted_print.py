@@ -13,8 +13,9 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.same_program import reached
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.output.effect_kinds import names_rank
+from codemods.analysis.output.muted_blocks import OF_OTHERS, goes_nowhere, is_in_muted_block
 from codemods.analysis.paths import origin_text
-from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
+from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
@@ -23,14 +24,22 @@ _BUILTINS = frozenset({"builtins", "__builtin__", "__builtins__"})
 _DEPTH = 3  # functions that call the one that does it
 
 
-def is_muted(project: Project, path: str) -> bool:
-    """True for a file of a program that replaces `print`: it does so itself, or is imported by a file that has it done.
+def is_muted(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True in a file of a program that replaces `print`: it does so itself, or is imported by a file that has it done.
 
-    Also in a project whose own launcher gives each process a file for what it prints.
+    Also in a project whose own launcher gives each process a file for what it prints, and in a block that keeps the others quiet.
     """
+    path = module.path
     if project.keep("a file for each process", lambda: _is_launched_into_files(project)):
         return True
-    return project.keep(("muted print", path), lambda: any(path in reached(project, p) for p in _doing_so(project)))
+    if project.keep(("muted print", path), lambda: any(path in reached(project, p) for p in _doing_so(project))):
+        return True
+    return is_in_muted_block(project, module, node, "sys.stdout")
+
+
+def is_quiet_bar(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True in a block that leads the standard error of the other ranks away."""
+    return is_in_muted_block(project, module, call, "sys.stderr")
 
 
 def has_quiet_bars(project: Project, path: str) -> bool:
@@ -93,8 +102,7 @@ def _leading_away(project: Project, stream: str) -> Iterator[tuple[SourceModule,
             if module is None or stream not in map(dotted, assign.targets):
                 continue
             made = origin_text(module, assign.value)
-            nowhere = "devnull" in made or "/dev/null" in made
-            if names_rank(made) or (nowhere and ranks_at(module, assign, project=project) in (Ranks.OTHERS, Ranks.LOCAL_OTHERS)):
+            if names_rank(made) or (goes_nowhere(made) and ranks_at(module, assign, project=project) in OF_OTHERS):
                 yield module, assign
 
 

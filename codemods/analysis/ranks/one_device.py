@@ -13,7 +13,7 @@ from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.ended_for_several import ends_but_for_one
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.old_lightning import is_before_two
-from codemods.analysis.ranks.one_process_strategy import is_of_one_process
+from codemods.analysis.ranks.one_process_strategy import is_of_one_process, is_of_one_process_for_several
 from codemods.analysis.ranks.set_devices import is_written_as_one, speaks_of_several
 from codemods.analysis.ranks.trainer_options import options_of
 from codemods.files.source import FunctionNode, SourceModule
@@ -209,6 +209,8 @@ def _is_of_one(project: Project, module: SourceModule, given: Mapping[str, ast.e
     devices, nodes = given.get("devices", given.get("gpus")), given.get("num_nodes")
     if not (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)):
         return False
+    if any((how := given.get(name)) is not None and is_of_one_process_for_several(module, how, given) for name in _HOW):
+        return True
     if devices is None:
         kind = given.get("accelerator")
         return isinstance(kind, ast.Constant) and kind.value == "cpu" and "num_processes" not in given  # the CPU is one device

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Mapping
 
-from codemods.analysis.bindings import bindings_of
+from codemods.analysis.bindings import bindings_of, only_value
 from codemods.analysis.job_files.documented_starts import starts_of
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
 _NAME = "dp"
+_FOR_SEVERAL: dict[tuple[type[ast.cmpop], object], bool] = {
+    (ast.Gt, 1): True, (ast.GtE, 2): True, (ast.LtE, 1): False, (ast.Lt, 2): False,
+}  # fmt: skip
 
 
 def is_of_one_process(project: Project, module: SourceModule, value: ast.expr) -> bool:
@@ -18,6 +22,46 @@ def is_of_one_process(project: Project, module: SourceModule, value: ast.expr) -
         bound = bindings_of(module, value)
         return bool(bound) and all(b.value is not None and not b.part and _is_dp(b.value) for b in bound)
     return _is_left_at_it(project, module, value.attr) if isinstance(value, ast.Attribute) else _is_dp(value)
+
+
+def is_of_one_process_for_several(module: SourceModule, value: ast.expr, given: Mapping[str, ast.expr]) -> bool:
+    """True for `"dp" if count > 1 else None`, where the Trainer is given `count` devices: the other arm has one of them."""
+    value = _made(module, value)
+    devices = given.get("devices", given.get("gpus"))
+    if not isinstance(value, ast.IfExp) or devices is None or (asked := _several(module, value.test)) is None:
+        return False
+    counted, holds = asked
+    several, one = (value.body, value.orelse) if holds else (value.orelse, value.body)
+    left_to_it = isinstance(one, ast.Constant) and one.value in (None, "auto", _NAME)
+    return _is_dp(several) and left_to_it and all(_is_count(d, counted) for d in _arms(module, devices))
+
+
+def _several(module: SourceModule, test: ast.expr) -> tuple[str, bool] | None:
+    """(what is counted, whether the test holds for several) of `count > 1`, `count >= 2` and the opposites of them."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(limit := test.comparators[0], ast.Constant):
+        return None
+    holds = _FOR_SEVERAL.get((type(test.ops[0]), limit.value))
+    return None if holds is None else (ast.unparse(_made(module, test.left)), holds)
+
+
+def _is_count(devices: ast.expr, counted: str) -> bool:
+    return (isinstance(devices, ast.Constant) and devices.value in (1, "1")) or ast.unparse(devices) == counted
+
+
+def _arms(module: SourceModule, value: ast.expr) -> Iterator[ast.expr]:
+    """What an expression may be: both arms of `a if test else b`."""
+    value = _made(module, value)
+    if isinstance(value, ast.IfExp):
+        yield from _arms(module, value.body)
+        yield from _arms(module, value.orelse)
+    else:
+        yield value
+
+
+def _made(module: SourceModule, value: ast.expr) -> ast.expr:
+    """What a name is bound to, once; the expression itself else."""
+    made = only_value(bindings_of(module, value)) if isinstance(value, ast.Name) else None
+    return value if made is None else made
 
 
 def _is_dp(value: ast.expr) -> bool:

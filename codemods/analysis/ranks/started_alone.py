@@ -1,6 +1,7 @@
 """Programs, and modes of programs, that the repository's own texts start as one process, while they launch others on several.
 
 `python evaluate.py`, `python main.py --submission`, beside `torchrun train.py`: no second process ever comes there.
+A mode may be a value, too: `python main.py --task fill` beside `torchrun main.py --task forecast`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from codemods.analysis.importing import imported_files
 from codemods.analysis.job_files.documented_starts import Start, other_starts, starts, starts_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.ranks.valued_modes import Wanted, is_given_to_one, names_of_class, wanted_over
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -47,17 +49,18 @@ def _comes_alone(project: Project, module: SourceModule, node: ast.AST, depth: i
     outer = module.function_of(function)
     if outer is not None:
         return _comes_alone(project, module, outer, depth + 1)
+    owner = module.parent(function)
+    if isinstance(owner, ast.ClassDef):  # an heir or a framework may call a method of it, but of no object that nobody makes
+        return _is_named_in_modes(project, module, owner)
     used = uses_of(project, module, function).outside_tests()
-    if used.more or used.handed_on or len(used.calls) > _MOST_CALLS or _may_be_called_by_others(module, function):
+    if used.more or used.handed_on or len(used.calls) > _MOST_CALLS or _may_be_called_by_others(function):
         return False
     if not used.calls:
         return function.name == "main" and _is_program_of_one(project, module)
     return all(_comes_alone(project, s.module, s.call, depth + 1) for s in used.calls)
 
 
-def _may_be_called_by_others(module: SourceModule, function: FunctionNode) -> bool:
-    if isinstance(module.parent(function), ast.ClassDef):
-        return True  # an heir or a framework may call it
+def _may_be_called_by_others(function: FunctionNode) -> bool:
     kept = (last(dotted(d.func if isinstance(d, ast.Call) else d)) for d in function.decorator_list)
     return any(name not in ("no_grad", "inference_mode", "main") for name in kept)
 
@@ -91,8 +94,33 @@ def _starts_nothing(project: Project, module: SourceModule) -> bool:
 
 
 def _is_in_mode(project: Project, module: SourceModule, node: ast.AST) -> bool:
-    """True under a test of an option that every launch on several processes leaves out, and commands for one process give."""
-    return any(_is_mode(project, module, option) for option in _options_over(module, node))
+    """True under a test of an option that every launch on several processes leaves out, and commands for one process give.
+
+    Also of a value that only these give it: `args.task == "fill"`.
+    """
+    if any(_is_mode(project, module, option) for option in _options_over(module, node)):
+        return True
+    return any(_is_valued_mode(project, module, wanted) for wanted in wanted_over(module, node))
+
+
+def _is_valued_mode(project: Project, module: SourceModule, wanted: Wanted) -> bool:
+    key = ("valued mode of one process", module.path, wanted)
+    return project.keep(key, lambda: _find_valued_mode(project, module, wanted))
+
+
+def _find_valued_mode(project: Project, module: SourceModule, wanted: Wanted) -> bool:
+    commands = _starts_of(project, module)
+    return is_given_to_one(project, module, wanted, commands) and _starts_nothing(project, module)
+
+
+def _is_named_in_modes(project: Project, module: SourceModule, owner: ast.ClassDef) -> bool:
+    """True for a class that is named in such modes alone: no other run makes an object of it."""
+
+    def find() -> bool:
+        places = names_of_class(project, module, owner)
+        return bool(places) and all(_is_in_mode(project, m, node) for m, node in places)
+
+    return project.keep(("named in modes of one", module.path, owner.lineno), find)
 
 
 def _options_over(module: SourceModule, node: ast.AST) -> Iterator[str]:

@@ -1,0 +1,113 @@
+"""Modes by the value of an option that only commands for one process give: `--task fill` beside `torchrun … --task forecast`.
+
+The place stands under the test of that value, or in a class that is named under it alone. Each launch on several processes has to
+give the option another value, written out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.class_index import ClassSite, subclasses
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.importing import imported_files
+from codemods.analysis.job_files.documented_starts import Start
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
+
+_VALUE = r"(?:[ \t]*=[ \t]*|[ \t]+)(?:\"(?P<double>[^\"\n]*)\"|'(?P<single>[^'\n]*)'|(?P<bare>[^\s\"'-][^\s\"']*))(?=[\s;|&)`]|$)"
+_MOST_FILES = 12
+
+
+@record
+class Wanted:
+    """What an option has to be for a place to be reached: one of the values, or none of them."""
+
+    option: str
+    values: tuple[str, ...]
+    within: bool
+
+    def lets_in(self, value: str) -> bool:
+        """True where the place is reached with this value."""
+        return (value in self.values) is self.within
+
+
+def wanted_over(module: SourceModule, node: ast.AST) -> Iterator[Wanted]:
+    """The tests of an option's value over a place in its function, the class statement or the file: `args.task == "fill"`."""
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return
+        if isinstance(up, ast.If) and below is not up.test and (wanted := _wanted(up.test)) is not None:
+            inside = any(below is s for s in up.body)
+            yield wanted if inside else Wanted(wanted.option, wanted.values, not wanted.within)
+        below = up
+
+
+def _wanted(test: ast.expr) -> Wanted | None:
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Attribute):
+        return None
+    if not isinstance(test.left.value, ast.Name) or test.left.value.id in ("self", "cls"):
+        return None
+    operator, other = test.ops[0], test.comparators[0]
+    if isinstance(operator, (ast.Eq, ast.NotEq)):
+        literals = [other]
+    elif isinstance(operator, (ast.In, ast.NotIn)) and isinstance(other, (ast.Tuple, ast.List, ast.Set)):
+        literals = other.elts
+    else:
+        return None
+    values = tuple(one.value for one in literals if isinstance(one, ast.Constant) and isinstance(one.value, str))
+    within = isinstance(operator, (ast.Eq, ast.In))
+    return Wanted(test.left.attr, values, within) if values and len(values) == len(literals) else None
+
+
+def is_given_to_one(project: Project, module: SourceModule, wanted: Wanted, commands: list[Start]) -> bool:
+    """True where commands for one process alone give a value that leads there; each launch on several has to give another."""
+    launched = [value_given(s, wanted.option) for s in commands if s.several]
+    alone = [value_given(s, wanted.option) for s in commands if not s.several]
+    if not launched or any(value is None or wanted.lets_in(value) for value in launched):
+        return False
+    if any(s.more for s in commands if s.several):
+        return False
+    if not any(value is not None and wanted.lets_in(value) for value in alone):
+        return False
+    return _is_an_option(project, module, wanted.option)
+
+
+def value_given(start: Start, option: str) -> str | None:
+    """What a command gives an option, once and written out; None where it does not, or where that is not told."""
+    flag = rf"(?<!\S)--?{re.escape(option).replace('_', '[-_]')}(?![\w-])"
+    if len(re.findall(flag, start.given)) != 1 or (found := re.search(flag + _VALUE, start.given)) is None:
+        return None
+    value = next((v for v in (found["double"], found["single"], found["bare"]) if v is not None), "")
+    return value if re.fullmatch(r"[\w./:+-]+", value) else None
+
+
+def _is_an_option(project: Project, module: SourceModule, option: str) -> bool:
+    """True where a parser of the program has the option, and no line of it sets it anew."""
+    flags = {b"--" + option.encode(), b"--" + option.replace("_", "-").encode()}
+    stored = re.compile(rb"(?<!\bself)\.%b[ ]*=(?!=)" % re.escape(option.encode()))
+    texts = [project.read(p) or b"" for p in {module.path, *imported_files(project, module)}]
+    return any(flag in text for text in texts for flag in flags) and not any(stored.search(text) for text in texts)
+
+
+def names_of_class(project: Project, module: SourceModule, owner: ast.ClassDef) -> list[tuple[SourceModule, ast.AST]]:
+    """Each place outside of a class that names it; none where there are too many, heirs, other names, or a text names it."""
+    name = owner.name
+    paths = project.files_using(name, most=_MOST_FILES)
+    if paths is None or project.aliases_of(name) or module.parent(owner) is not module.tree or owner.decorator_list:
+        return []
+    if subclasses(project, ClassSite(module, owner)) or project.files_containing(name.encode(), kinds=(".yaml", ".yml", ".json")):
+        return []
+    found: list[tuple[SourceModule, ast.AST]] = []
+    for path in sorted({*paths, module.path}):
+        other = project.module(path) if not is_test_file(path) else None
+        if other is None:
+            continue
+        if any(c.value == name for c in other.nodes(ast.Constant)):
+            return []
+        found += [(other, n) for n in other.reads_of(name) if owner not in other.ancestors(n)]
+    return found
