@@ -6,23 +6,26 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.loading.seeds import handed_seeds, seeds_in
 from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, RemoveStatement
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, RemoveStatement, ReplaceExpression
 from codemods.files.sites import Site
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
 
 class ComparisonWithoutEffect(DdpCodemod):
-    """A statement that compares, in a program of several processes, and throws the answer away.
+    """A statement that compares, in a program of several processes, and throws the answer away; a comparison as a seed.
 
     ## What it does
     Finds a statement that is nothing but `name == value`, in a file that speaks of several processes. Writes `name = value`.
+    Finds a seed that is a comparison (`set_seed(seed + rank >= 0)`), and writes what is compared with a number.
 
     ## Why it matters
     Nothing happens: the setting keeps the value that it had. An address that was to become "auto" stays a fixed port, and the
-    second job on the host ends with "Address already in use"; a batch size that was to become 1 stays 8.
+    second job on the host ends with "Address already in use"; a batch size that was to become 1 stays 8. A seed that is a
+    comparison is 0 or 1, whatever the seed of the run is, and mostly the same on every rank.
 
     ## Example
     ```python
@@ -47,13 +50,15 @@ class ComparisonWithoutEffect(DdpCodemod):
     ```
 
     ## Safety
-    Unsafe: assumes that `=` was meant. It may have been an `assert`, and what was compared never took place so far.
+    Unsafe: assumes that `=` was meant. It may have been an `assert`, and what was compared never took place so far. The seed:
+    the numbers of a run change.
 
     ## Refuses
     - Says nothing in a repository's own tests, and in files that do not speak of several processes.
     - Says nothing of other comparisons (`!=`, `<`), of several in a row, and of what cannot be given a value (`f(x) == 1`).
     - Says nothing at the end of a block that gives its last value to a notebook or an interpreter: lines at the top of the file.
     - Says nothing of two numbers of the same object (`x.shape[0] == x.shape[1]`), which reads as a forgotten `assert`.
+    - Reports a seed that compares in another way than a sum, a difference or a product with a number.
     - Reports a statement that shares its line, and one over several lines.
 
     ## References
@@ -66,7 +71,10 @@ class ComparisonWithoutEffect(DdpCodemod):
     must_show = "The setting has the new value behind the line: print it there once."
     printed = ("Address already in use",)
     TRIGGERS = ((b"dist", b"rank", b"gpu", b"world"),)
-    SITES = (Site(rb"(?m)^[ \t]+\w[\w.\[\]\"']*[ \t]*==[ \t]*[^=\n]+$", b"=="),)
+    SITES = (
+        Site(rb"(?m)^[ \t]+\w[\w.\[\]\"']*[ \t]*==[ \t]*[^=\n]+$", b"=="),
+        Site(rb"seed\w*[ \t]*\([^\n]*[<>=]", b"seed"),
+    )
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -89,6 +97,28 @@ class ComparisonWithoutEffect(DdpCodemod):
                 evidence=[Evidence("static", "the statement is a comparison and nothing else", module.path, statement.lineno)],
                 reason="assumes that `=` was meant" if edits else "write `=` if it is to have this value, or `assert`",
             )  # fmt: skip
+        yield from self._of_seeds(module, project)
+
+    def _of_seeds(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """A seed of 0 or 1, whatever the numbers are that it is made of."""
+        given = [s.value for s in (*seeds_in(module), *handed_seeds(project, module)) if isinstance(s.value, ast.Compare)]
+        for value in dict.fromkeys(given):  # a helper seeds several libraries with one number
+            meant = module.text_of(value.left) if _is_number_of_its_own(value) else ""
+            yield self.finding(
+                module, value,
+                f"the seed is a comparison: `{module.text_of(value)}` is True or False, which seeds with 1 or 0",
+                level=Applicability.UNSAFE if meant else Applicability.DISPLAY,
+                edits=[ReplaceExpression(module.path, module.span(value), meant)] if meant else [],
+                evidence=[Evidence("static", "the seed is a comparison", module.path, value.lineno)],
+                reason="the numbers of a run change" if meant else "hand over the number itself",
+            )  # fmt: skip
+
+
+def _is_number_of_its_own(value: ast.Compare) -> bool:
+    """True for `seed + rank >= 0`: what is compared reads as the seed that was meant."""
+    left = value.left
+    sums = isinstance(left, ast.BinOp) and isinstance(left.op, (ast.Add, ast.Sub, ast.Mult))
+    return sums and len(value.ops) == 1 and isinstance(value.comparators[0], ast.Constant)
 
 
 def _may_be_meant(module: SourceModule, statement: ast.Expr, compared: ast.Compare) -> bool:

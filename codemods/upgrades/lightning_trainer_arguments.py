@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
-from codemods.analysis.trainer.argument_calls import splatted
+from codemods.analysis.trainer.argument_calls import Given, splatted
 from codemods.analysis.trainer.device_arguments import device_change
 from codemods.analysis.trainer.fit_calls import only_fit
 from codemods.analysis.trainer.lightning_trainers import (
@@ -31,6 +31,7 @@ from codemods.api.findings import DropKeyword, Edit, Finding, RenameKeyword, Rep
 from codemods.data.lightning_arguments import (
     ACCELERATOR_GONE,
     ARGPARSE_GONE,
+    BACKEND_GONE,
     DEVICE_ARGUMENTS,
     DEVICES_SINCE,
     GPUS_GONE,
@@ -108,7 +109,7 @@ class LightningTrainerArguments(DdpCodemod):
     - `dp`, `ddp2` and other strategies that are gone: what takes their place is reported
     - a name for `strategy=` that is None at times, and is read elsewhere as well
     - an argument that decides over the same thing stands beside it (`devices=`, `strategy=`, `**`)
-    - the arguments for devices in a dictionary behind `**`
+    - the arguments for devices in a dictionary behind `**`, but for `distributed_backend="ddp"` with no other strategy beside it
     - a key of a file that code names as well, unless each place can get the new name, and a value that other keys take as well
     - `Trainer.from_argparse_args` and `Trainer.add_argparse_args`, which are gone
     - heirs of the Trainer: nothing is said
@@ -276,7 +277,9 @@ class LightningTrainerArguments(DdpCodemod):
         beside = frozenset(keywords(call))
         for given in splatted(module, value, shown, beside):
             row = OLD.get(given.name)
-            gone = row.gone if row is not None else GPUS_GONE if given.name in DEVICE_ARGUMENTS else None
+            backend = given.name == "distributed_backend"
+            devices = BACKEND_GONE if backend else GPUS_GONE if given.name in DEVICE_ARGUMENTS else None
+            gone = row.gone if row is not None else devices
             if gone is None:
                 continue
             fits = row is not None and bool(row.new) and not row.instead and row.new not in given.beside and not given.fixed
@@ -285,7 +288,9 @@ class LightningTrainerArguments(DdpCodemod):
                 continue
             if row is None:
                 message = f"{shown}({given.name}=…) is an error from Lightning {_v(gone)} on"
-                change = Change((), refusals=("write accelerator=, devices= and strategy= by hand: they decide over each other",))
+                by_hand = "write accelerator=, devices= and strategy= by hand: they decide over each other"
+                edits = tuple(given.renamed("strategy")) if backend and _is_kept(given) else ()
+                change = Change(edits, refusals=() if edits else (by_hand,))
             else:
                 edits = tuple(given.renamed(row.new)) if fits else ()
                 why = given.fixed or row.instead or f"{row.new} is given as well"
@@ -303,6 +308,12 @@ class LightningTrainerArguments(DdpCodemod):
             both = f"; line {beside[0]} goes with it" if beside else ""
             why = f"hand the arguments that the program has to Trainer(…), or use LightningCLI{both}"
             yield self.finding(module, call, message, evidence=known.evidence, reason=why)
+
+
+def _is_kept(given: Given) -> bool:
+    """True where `strategy=` takes the value of `distributed_backend=` as it is, and nothing beside it speaks of a strategy."""
+    named = given.value.value if isinstance(given.value, ast.Constant) else None
+    return named in KEPT_STRATEGIES and not given.fixed and not given.beside & {"strategy", "accelerator", "plugins"}
 
 
 def _message(shown: str, row: Argument, change: Change) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.launch.comparison_without_effect import ComparisonWithoutEffect
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 RULE = ComparisonWithoutEffect
 HEAD = "import torch.distributed as dist\n\n\ndef main(args, sizes):\n    if args.nodes == 1:\n"
@@ -69,3 +69,55 @@ def test_a_statement_with_a_comment() -> None:
 @pytest.mark.parametrize("line", ["args.batch == 2; go()", "args.sizes == [\n            2]"])
 def test_what_is_told(line: str) -> None:
     check_told(RULE, program(line), reason="write `=`")
+
+
+SEEDED = """import random
+import torch
+import torch.distributed as dist
+from accelerate.utils import set_seed
+from helpers import seed_all
+
+
+def worker(rank, args, seed):
+    {}
+    dist.init_process_group("nccl", rank=rank)
+"""
+SEEDING = "import torch\n\n\ndef seed_all(number):\n    torch.manual_seed(number)\n    torch.cuda.manual_seed(number)\n"
+HELPERS = {"helpers.py": SEEDING}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("torch.manual_seed(seed + rank >= 0)", "torch.manual_seed(seed + rank)"),
+        ("set_seed(args.run.seed + rank > 0)", "set_seed(args.run.seed + rank)"),
+        ("seed_all(seed + 7 * rank >= 0)", "seed_all(seed + 7 * rank)"),
+        ("random.seed(seed * 2 != 1)", "random.seed(seed * 2)"),
+    ],
+)
+def test_a_seed_that_is_a_comparison(before: str, after: str) -> None:
+    check_transformed(RULE, SEEDED.format(before), SEEDED.format(after), files=HELPERS, unsafe=True)
+
+
+@pytest.mark.parametrize("line", ["torch.manual_seed(seed == rank)", "seed_all(0 <= seed < 5)", "set_seed(seed > args.other)"])
+def test_a_seed_that_compares_in_another_way(line: str) -> None:
+    check_told(RULE, SEEDED.format(line), reason="hand over the number itself", files=HELPERS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torch.manual_seed(seed + rank if seed + rank >= 0 else 0)",
+        "torch.manual_seed(max(seed + rank, 0))",
+        "seed_all(seed + (rank > 0))",
+        "args.use_seed(seed + rank >= 0)",
+        "check_seed = seed + rank >= 0",
+    ],
+)
+def test_a_seed_that_is_a_number(line: str) -> None:
+    check_nothing(RULE, SEEDED.format(line), files=HELPERS)
+
+
+def test_a_helper_that_seeds_several_libraries_is_told_of_once() -> None:
+    found = findings_of(RULE, SEEDED.format("seed_all(seed + rank >= 0)"), HELPERS)
+    assert len(found) == 1

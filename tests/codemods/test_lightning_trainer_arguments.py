@@ -13,6 +13,7 @@ from ddpfix.testing import check_nothing, check_told, check_transformed, finding
 
 PINNED = {"requirements.txt": "pytorch-lightning>=2.0\n"}
 OLD_PIN = {"requirements.txt": "pytorch-lightning==1.4.2\n"}
+BACKEND_LOST = {"requirements.txt": "pytorch-lightning==1.5.4\n"}
 MIDDLE = {"requirements.txt": "pytorch-lightning==1.8.6\n"}
 
 
@@ -216,6 +217,51 @@ def test_a_dictionary_behind_the_call() -> None:
     before = "import pytorch_lightning as pl\n\nmore = dict(replace_sampler_ddp=False)\ntrainer = pl.Trainer(**more)\n"
     after = before.replace("replace_sampler_ddp", "use_distributed_sampler")
     check_transformed(LightningTrainerArguments, before, after, files=PINNED)
+
+
+@pytest.mark.parametrize(
+    "made_so",
+    [
+        "more = dict()\nif args.gpus > 1:\n    more = dict(distributed_backend='ddp', gpus=args.gpus)\n",
+        "more = {}\nif args.gpus > 1:\n    more = {'distributed_backend': 'ddp'}\n",
+        "more = dict(distributed_backend='ddp') if args.gpus > 1 else {}\n",
+        "if args.gpus > 1:\n    more = dict(distributed_backend='ddp')\nelse:\n    more = dict(gpus=1)\n",
+        "more = {}\nmore['distributed_backend'] = 'ddp'\n",
+    ],
+)
+def test_a_dictionary_that_a_test_decides_over(made_so: str) -> None:
+    before = f"import pytorch_lightning as pl\n\n{made_so}trainer = pl.Trainer.from_argparse_args(args, **more)\n"
+    after = before.replace("distributed_backend", "strategy")
+    check_transformed(LightningTrainerArguments, before, after, files=BACKEND_LOST)
+    check_nothing(LightningTrainerArguments, before, files={"requirements.txt": "pytorch-lightning==1.4.9\n"})
+
+
+@pytest.mark.parametrize(
+    "made_so",
+    [
+        "more = load()\nif args.gpus > 1:\n    more = dict(distributed_backend='ddp')\n",
+        "more = {}\nif args.gpus > 1:\n    more |= dict(distributed_backend='ddp')\n",
+        "for more in ({}, dict(distributed_backend='ddp')):\n    pass\n",
+    ],
+)
+def test_a_dictionary_that_is_not_written_out(made_so: str) -> None:
+    source = f"import pytorch_lightning as pl\n\n{made_so}trainer = pl.Trainer(**more)\n"
+    check_nothing(LightningTrainerArguments, source, files=BACKEND_LOST)
+
+
+@pytest.mark.parametrize(
+    "made_so",
+    [
+        "more = {}\nif many:\n    more = dict(distributed_backend='ddp', plugins=[here])\n",
+        "more = {}\nif many:\n    more = dict(distributed_backend='ddp')\nmore['accelerator'] = 'ddp'\n",
+        "more = {}\nif many:\n    more = dict(distributed_backend=wanted)\n",
+        "more = {}\nif many:\n    more = dict(distributed_backend='dp')\n",
+        "more = {}\nif many:\n    more = dict(distributed_backend='ddp')\nkeep(more)\n",
+    ],
+)
+def test_a_backend_in_a_dictionary_beside_others(made_so: str) -> None:
+    source = f"import pytorch_lightning as pl\n\n{made_so}trainer = pl.Trainer(**more)\n"
+    check_told(LightningTrainerArguments, source, reason="decide over each other", files=BACKEND_LOST)
 
 
 def test_argparse_trainers() -> None:

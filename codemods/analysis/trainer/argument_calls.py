@@ -150,30 +150,66 @@ def _hands_on(module: SourceModule, method: FunctionNode | None) -> bool:
 
 
 def splatted(module: SourceModule, value: ast.expr, shown: str, beside: frozenset[str]) -> Iterator[Given]:
-    """The parameters of a `**` argument: a literal, or a name that is bound once to one and used for nothing else."""
+    """The parameters of a `**` argument: a literal, or a name that is bound to such alone and used for nothing else.
+
+    A test may decide over which one it is (`more = {}`, and `more = dict(…)` below `if`): each has its own keys beside it.
+    """
     fixed = ""
     stores: list[tuple[ast.Constant, ast.expr]] = []
+    made = [value]
     if isinstance(value, ast.Name):
         scope = binding_scope(module, value)
-        bound = bindings(module, value.id, scope)
-        made = bound[0] if len(bound) == 1 else None
-        if not isinstance(made, (ast.Assign, ast.AnnAssign)) or made.value is None:
-            return
+        made = list(_assigned(module, value.id, scope))
         fixed, stores = _other_uses(module, value.id, scope)
-        value = made.value
+    held = [one for several in made for one in _alternatives(several)]
+    if not held or not all(_is_dict(one) for one in held):
+        return
+    later = [(str(key.value), key, value) for key, value in stores]
+    every = frozenset(name for one in held for name, _, _ in _entries(one))
+    for index, one in enumerate(held):
+        own = list(_entries(one))
+        names = every if later else frozenset(name for name, _, _ in own)  # what is stored later may stand beside all of them
+        keys = beside | names | {name for name, _, _ in later}
+        for name, node, of in [*own, *(later if index == 0 else ())]:
+            if isinstance(node, ast.keyword) or _is_text(module, node):
+                yield Given(module, name, node, of, one, shown, keys - {name}, fixed=fixed)
+
+
+def _is_text(module: SourceModule, key: ast.expr) -> bool:
+    return isinstance(key, ast.Constant) and isinstance(key.value, str) and module.text_of(key)[-1] in "'\""
+
+
+def _assigned(module: SourceModule, word: str, scope: ast.AST) -> Iterator[ast.expr]:
+    """The values that the name is given in its scope; nothing where one of them comes in another way than by `word = value`."""
+    made = bindings(module, word, scope)
+    plain = [b for b in made if isinstance(b, (ast.Assign, ast.AnnAssign)) and b.value is not None and _names_only(b)]
+    if len(plain) == len(made):
+        yield from (b.value for b in plain if b.value is not None)
+
+
+def _names_only(made: ast.Assign | ast.AnnAssign) -> bool:
+    return all(isinstance(t, ast.Name) for t in (made.targets if isinstance(made, ast.Assign) else [made.target]))
+
+
+def _alternatives(value: ast.expr) -> Iterator[ast.expr]:
+    """Both sides of `a if test else b`; else the value itself."""
+    if isinstance(value, ast.IfExp):
+        yield from _alternatives(value.body)
+        yield from _alternatives(value.orelse)
+    else:
+        yield value
+
+
+def _is_dict(value: ast.expr) -> bool:
+    return isinstance(value, ast.Dict) or (isinstance(value, ast.Call) and dotted(value.func) == "dict")
+
+
+def _entries(value: ast.expr) -> Iterator[tuple[str, ast.expr | ast.keyword, ast.expr]]:
+    """(name, where the name stands, value) of a dict that is written out."""
     if isinstance(value, ast.Dict):
-        pairs: list[tuple[ast.expr, ast.expr]] = [(k, v) for k, v in zip(value.keys, value.values, strict=True) if k is not None]
-        keys = {str(k.value) for k, _ in [*pairs, *stores] if isinstance(k, ast.Constant)} | beside
-        for key, held in [*pairs, *stores]:
-            if isinstance(key, ast.Constant) and isinstance(key.value, str) and module.text_of(key)[-1] in "'\"":
-                yield Given(module, key.value, key, held, value, shown, frozenset(keys - {key.value}), fixed=fixed)
-    elif isinstance(value, ast.Call) and dotted(value.func) == "dict":
-        keys = {k.arg for k in value.keywords if k.arg} | beside
-        for keyword in value.keywords:
-            if keyword.arg:
-                yield Given(
-                    module, keyword.arg, keyword, keyword.value, value, shown, frozenset(keys - {keyword.arg}), fixed=fixed
-                )
+        yield from ((str(k.value), k, v) for k, v in zip(value.keys, value.values, strict=True) if isinstance(k, ast.Constant))
+    elif isinstance(value, ast.Call):
+        yield from ((k.arg, k, k.value) for k in value.keywords if k.arg)
 
 
 def _other_uses(module: SourceModule, word: str, scope: ast.AST) -> tuple[str, list[tuple[ast.Constant, ast.expr]]]:
