@@ -35,18 +35,22 @@ from codemods.analysis.files.named_by_day import without_days
 from codemods.analysis.files.named_by_functions import texts_of_functions
 from codemods.analysis.files.own_moments import is_named_by_moment
 from codemods.analysis.files.put_into_fields import put_by_all
-from codemods.analysis.files.sample_folders import is_folder_of_the_sample
 from codemods.analysis.files.stamped_apart import stamped_apart
 from codemods.analysis.files.state_folders import state_folders
-from codemods.analysis.model.signatures import bind, defaults
+from codemods.analysis.files.who_makes_folders import (
+    asks_for_rank,
+    comes_alone,
+    fetches,
+    is_asked_for,
+    is_in_hook,
+    is_made_by_one,
+    is_of_own_data,
+)
 from codemods.analysis.names import dotted
-from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import origin_text
-from codemods.analysis.ranks.rank_guards import Ranks
-from codemods.analysis.ranks.reach import called_by_framework, ranks_reaching
+from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.several_nodes import names_nodes
-from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.run_by_ranks import may_be_run_by_ranks
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
@@ -58,7 +62,6 @@ from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-_ROUND_FILES = re.compile(r"\b(?:dirname|os\.path\.split)\(|\.parent\b")
 _OWN_PATH = lazy(r"rank|getpid|uuid|mkdtemp|TemporaryDirectory|tmp_path|tempfile|process_index|worker_id", re.I)
 _CLOCK = lazy(
     r"\b(?:datetime\.)?(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(|(?<![\w.])time\(\)"
@@ -70,7 +73,6 @@ _SAYS_WHAT_IS_MADE = (
     "the folder says that the files in it are made, and with exist_ok two ranks would write them at once: let one process make "
     "both, with a barrier behind it, or in `prepare_data`"
 )
-_FETCHES = ("urlretrieve", "urlopen", "download", "download_url", "download_file", "snapshot_download", "wget")
 
 
 class MakedirsRace(DdpCodemod):
@@ -274,7 +276,7 @@ class MakedirsRace(DdpCodemod):
             return None
         if _OWN_PATH.search(origin_text(module, path)) or is_handed_round(project, module, call):
             return None
-        if is_of_the_starter(project, module, call) or is_for_some(project, module, call) or _comes_alone(project, module, call):
+        if is_of_the_starter(project, module, call) or is_for_some(project, module, call) or comes_alone(project, module, call):
             return None
         what = " ".join(module.text_of(path).split())
         message = (
@@ -308,9 +310,9 @@ class MakedirsRace(DdpCodemod):
         shown = evidence or borrowed
         if shown is None or ranks_reaching(project, module, call).some or is_of_the_starter(project, module, call):
             return None
-        if is_for_some(project, module, call) or _is_made_by_one(project, module, call):
+        if is_for_some(project, module, call) or is_made_by_one(project, module, call):
             return None
-        if borrowed and (_asks_for_rank(module, call) or (imported and not _is_asked_for(project, module, call))):
+        if borrowed and (asks_for_rank(module, call) or (imported and not is_asked_for(project, module, call))):
             return None
         path = folder_of(call, spelling)
         if path is None or _OWN_PATH.search(origin_text(module, path)):
@@ -338,9 +340,9 @@ class MakedirsRace(DdpCodemod):
         if tested and (is_made_by_all_above(project, module, call, path) or is_made_by_trainer(project, module, call, path)):
             return None  # the test is never true
         way = way_of_every_rank(project, module, call)
-        if way is None and not _is_in_hook(project, module, call):
+        if way is None and not is_in_hook(project, module, call):
             return None
-        if _is_of_own_data(project, module, call) or _fetches(project, module, call):
+        if is_of_own_data(project, module, call) or fetches(project, module, call):
             return None
         if tested and way is not None and (_is_of_first_process(project, way) or is_made_above(project, module, call, path)):
             return None
@@ -380,42 +382,6 @@ def _without_test(module: SourceModule, call: ast.Call, path: ast.expr) -> tuple
     return () if may_be_a_file(module, path) else without_test(module, call, path)
 
 
-def _is_made_by_one(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True in the constructor of an object that only one rank makes, or a program of one process."""
-    function, owner = module.function_of(call), module.class_of(call)
-    if function is None or owner is None or function.name != "__init__":
-        return False
-    made = constructions(project, module, owner)
-    sites = made.outside_tests().calls if made is not None else ()
-    return bool(sites) and all(
-        ranks_reaching(project, s.module, s.call).some or is_run_by_nobody(project, s.module, s.call) for s in sites
-    )
-
-
-def _comes_alone(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True where no way is seen on which every rank comes."""
-    if is_run_by_nobody(project, module, call):
-        return True
-    asking = _asking_for_it(project, module, call)
-    if asking is not None:
-        return not any(way_of_every_rank(project, s.module, s.call) is not None for s in asking)
-    return way_of_every_rank(project, module, call) is None and not _is_in_hook(project, module, call)
-
-
-def _asking_for_it(project: Project, module: SourceModule, call: ast.Call) -> list[CallSite] | None:
-    """The calls that ask for the folder where a parameter that is off by itself decides over it: `if mkdir: path.mkdir()`."""
-    function = module.function_of(call)
-    given = defaults(function) if function is not None else {}
-    off = {name for name, value in given.items() if isinstance(value, ast.Constant) and not value.value}
-    tests = (up.test for up in module.ancestors(call) if isinstance(up, ast.If))
-    asked = next((t.id for t in tests if isinstance(t, ast.Name) and t.id in off), None)
-    if function is None or asked is None:
-        return None
-    method = isinstance(module.parent(function), ast.ClassDef)
-    calls = uses_of(project, module, function).outside_tests().calls
-    return [s for s in calls if asked in (bind(function, s.call, bound=method) or {asked: s.call})]
-
-
 def _clock(module: SourceModule, path: ast.expr) -> ast.expr | None:
     """What reads the clock, where it stands in the value of a name that the path is made of."""
     names = [(n, name) for n in walk(path) if isinstance(n, (ast.Name, ast.Attribute)) and (name := dotted(n))]
@@ -439,48 +405,3 @@ def _shown_by_callers(project: Project, module: SourceModule, call: ast.Call) ->
 def _is_of_first_process(project: Project, way: Way) -> bool:
     """True above Lightning's `fit`, whose launcher starts the other processes of this node: each node has a first process."""
     return comes_first(project, way) and not names_nodes(project)
-
-
-def _asks_for_rank(module: SourceModule, call: ast.Call) -> bool:
-    """True under a test of something called rank, which a helper may be handed by those that know the processes."""
-    return any(isinstance(up, ast.If) and names_rank(module.text_of(up.test)) for up in module.ancestors(call))
-
-
-def _is_asked_for(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """False in a helper that no file of several processes calls: its callers test, show or prepare on one."""
-    function = module.function_of(call)
-    if function is None or not isinstance(module.parent(function), ast.Module):
-        return True
-    used = uses_of(project, module, function)
-    if used.more:
-        return True
-    outside = used.outside_tests()
-    users = [*(s.module for s in outside.calls), *(h.module for h in outside.handed_on)]
-    return any(not is_test_module(m) and (ranks_in_file(project, m) or ranks_in_importers(project, m)) for m in users)
-
-
-def _is_in_hook(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True in a hook, which its framework calls on every rank: the file of an heir need not speak of processes."""
-    function = module.function_of(call)
-    return function is not None and called_by_framework(project, module, function) is Ranks.ALL
-
-
-def _is_of_own_data(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True for a folder that is named after what this rank alone has: a sample of its batch, its rank.
-
-    The folder round such a file (`os.path.dirname(out)`) is not, unless it bears the name of the same sample: samples of several
-    ranks lie in it.
-    """
-    cause = variance(project).argument(module, call, 0).cause if call.args else Cause.SAME
-    if cause is Cause.DATA and _ROUND_FILES.search(origin_text(module, call.args[0])):
-        return is_folder_of_the_sample(module, call.args[0])
-    return cause in (Cause.RANK, Cause.DATA)
-
-
-def _fetches(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True in a function in which every rank goes on to fetch a file: that race stays, and DDP307 tells it."""
-    function = module.function_of(call)
-    if function is None or not isinstance(module.parent(function), ast.Module):
-        return False
-    fetching = (c for c in module.calls_named(*_FETCHES) if module.function_of(c) is function)
-    return any(not ranks_reaching(project, module, c).some for c in fetching)
