@@ -373,6 +373,20 @@ def test_a_figure_that_goes_into_memory_is_no_file() -> None:
     assert findings_of(UnguardedFileIo, figure.format("'numbers.png'"))
 
 
+def test_a_figure_that_a_helper_puts_into_the_memory_of_its_caller() -> None:
+    figure = (
+        "import io\nimport matplotlib.pyplot as plt\nimport torch.distributed as dist\nimport torch.multiprocessing as mp\n\n\n"
+        "def draw(where):\n    plt.savefig(where, format='png')\n\n\n"
+        "def work(rank, folder):\n    dist.init_process_group('gloo', rank=rank)\n    target = {}\n    draw(target)\n\n\n"
+        "if __name__ == '__main__':\n    mp.spawn(work, args=('runs',), nprocs=2)\n"
+    )
+    for target, found in (("io.BytesIO()", 0), ("'numbers.png'", 1)):
+        project = project_of(figure.format(target))
+        module = project.module("module.py")
+        assert module is not None
+        assert len(files_of_all(project, module)) == found
+
+
 GROUP_TOOLS = (
     "import torch.distributed as dist\n\n\ndef has_group():\n    return dist.is_available() and dist.is_initialized()\n\n\n"
     "def get_rank():\n    if not has_group():\n        return 0\n    return dist.get_rank()\n\n\n"

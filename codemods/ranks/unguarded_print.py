@@ -68,7 +68,8 @@ class UnguardedPrint(DdpCodemod):
     left at its top. Decorates a function of a Lightning file that does nothing but print with `rank_zero_only` (unsafe).
 
     ## Why it matters
-    With eight processes every message stands eight times in the log, interleaved, and the one that differs is not seen.
+    Each line appears once for each process: with eight processes a log is eight times as long, and the line of one rank that
+    differs from the others is hard to find in it.
 
     ## Example
     ```python

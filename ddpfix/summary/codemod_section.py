@@ -31,7 +31,7 @@ class Detail:
 
 # a rename has no cause but that the project asks for it
 TITLES = {
-    "": (("Why it matters", "Root cause"),),  # the change itself stands below; what else the codemod can do, nobody asked
+    "": (("Why it matters", "In general"),),  # the change itself stands below; what else the codemod can do, nobody asked
     "project": (("What it does", "Change"), ("Safety", "How sure it is")),
     "plugins": (("Why it matters", "Why it matters"), ("What it does", "Change"), ("Safety", "Why it may be changed")),
 }

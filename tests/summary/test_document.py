@@ -178,7 +178,7 @@ def test_which_line_numbers_are_meant_is_said_once() -> None:
 
 def test_each_codemod_tells_problem_cause_and_the_reason_it_may() -> None:
     part = section(render(on_disk(CLASSIFIER), context()), "## DDP101")
-    begins = ("Problem.** An", "Root cause.** Since", "Why it may be changed.** Safe", "Checked")
+    begins = ("Problem.** An", "In general.** Since", "Why it may be changed.** Safe", "Checked")
     for title in begins:
         assert f"\n**{title}" in part
     assert "`classifier/resnet.py:52`" in part

@@ -97,6 +97,8 @@ def _find(project: Project, module: SourceModule) -> Iterator[FileOfAll]:
                 continue
             seen.add(key)
             home, at, path = _place(module, call, found.path, each)
+            if is_in_memory(home, path):  # a buffer that the function is handed
+                continue
             if not _is_nothing(path) and not _is_of_another_time(project, home, path, each):
                 yield FileOfAll(home, at, path, module, found, each)
 

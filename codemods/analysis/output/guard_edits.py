@@ -45,9 +45,15 @@ def kept_to_zero(project: Project, module: SourceModule, run: Run, spelled: Spel
             assumes = f"assumes that `{own}` knows the rank by then" if spelled.assumes else ""
             return Kept(_renamed(module, calls, own), f"`{own}` of the project prints on rank 0 alone", assumes)
         if spelled.printer and (spelled.takes_keywords or not any(c.keywords for c in calls)):
-            return Kept(_renamed(module, calls, spelled.printer), f"`{spelled.printer}` prints for one process", spelled.assumes)
+            return Kept(_renamed(module, calls, spelled.printer), _said_of(spelled.printer), spelled.assumes)
     guard = guard_edit(project, module, run.first, run.last, spelled.test)
     return Kept((guard, *spelled.edits), f"only output goes under `{spelled.test}`", spelled.assumes)
+
+
+def _said_of(printer: str) -> str:
+    """The `print` of a LightningModule goes by the global rank, those of Accelerate, Fabric and the Trainer by the local one."""
+    once = "for one process" if printer == "self.print" else "once on each node"
+    return f"`{printer}` prints {once}"
 
 
 def guard_edit(
