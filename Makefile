@@ -87,6 +87,7 @@ store-soak: install
 
 # 300 repositories, with every kind that ends badly, here and on a cluster that is killed; what the engine costs: half an hour
 fleet-soak: install
+	$(BIN)/python -m pytest tests/fleet/test_soak.py -m soak
 	$(BIN)/python -m tests.fleet.soak
 
 # the picture of the review page in the documentation, in Debian's Chromium

@@ -1,6 +1,6 @@
 """The soak of the fleet in small: a cluster that is killed comes to what is expected, and the engine costs next to nothing.
 
-`make fleet-soak` does the same with 300 repositories.
+`make fleet-soak` does the same with 300 repositories, and runs what is marked as a soak here.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def run(forge: GitHubForge, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return made
 
 
+@pytest.mark.soak
 def test_a_cluster_loses_nothing_when_a_worker_and_its_driver_are_killed(run: Run) -> None:
     assert killed_run(run, len(NAMES), 1, random.Random(1)) == (1, 1)
     found = run.rows()
@@ -54,6 +55,7 @@ def test_a_cluster_loses_nothing_when_a_worker_and_its_driver_are_killed(run: Ru
     assert {count for _, cause, _, count in found.values() if not cause} == {1}
 
 
+@pytest.mark.soak
 def test_a_publisher_that_is_killed_delivers_nothing_twice(run: Run, forge: GitHubForge) -> None:
     who = f"{IDENTITY[0]} <{IDENTITY[1]}>"
     killed_publish(run, ("--waves", "3", "--api-url", forge.api, "--author", who), 3, 1, random.Random(2))
