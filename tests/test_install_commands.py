@@ -89,3 +89,40 @@ def test_a_version_in_brackets(line: str, below: bool) -> None:
     found = Project.of({"README.md": f"## Requirements\n{line}\n".encode(), "train.py": b"import torch\n"})
     module = found.module("train.py")
     assert module is not None and said_torch(found, module).surely_below((2, 4)) is below
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- lightning (tested with pytorch_lightning==1.3.8 and torchmetrics==0.5)",
+        "The code was developed with torchmetrics==0.5 and `pytorch-lightning==1.3.8`.",
+        "It requires pytorch-lightning == 1.3.8, and a GPU.",
+    ],
+)
+def test_a_sentence_that_says_what_the_code_was_tested_with(line: str) -> None:
+    pin = lightning_pin(of("README.md", f"# Rows\n{line}\n"))
+    assert pin is not None and (pin.package, pin.path, pin.line) == ("pytorch-lightning", "README.md", 2)
+    assert pin.surely_at_least((1, 3, 8)) and pin.surely_below((1, 4))
+
+
+def test_a_file_of_pins_goes_before_what_was_tested() -> None:
+    files = {"requirements.txt": b"pytorch-lightning>=2.0\n", "README.md": b"Tested with pytorch-lightning==1.3.8.\n"}
+    assert lightning_pin(Project.of(files)) == Pin("pytorch-lightning", ">=2.0", "requirements.txt", 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("README.md", "It was tested with pytorch-lightning==1.3.8 or newer."),
+        ("README.md", "Tested with pytorch-lightning==1.3.8+."),
+        ("README.md", "Training does not run with pytorch-lightning==1.3.8."),
+        ("README.md", "It runs with this error: pytorch-lightning==1.3.8 lacks the strategy."),
+        ("README.md", "Rows of pytorch-lightning==1.3.8 are listed below."),
+        ("README.md", "Tested with pytorch-lightning>=1.3.8."),
+        ("README.md", "Tested with pytorch-lightning==1.3.*."),
+        ("NOTES.md", "Tested with pytorch-lightning==1.3.8."),
+        ("train.sh", "echo tested with pytorch-lightning==1.3.8"),
+    ],
+)
+def test_a_sentence_that_leaves_the_version_open(path: str, line: str) -> None:
+    assert lightning_pin(of(path, f"{line}\n")) is None

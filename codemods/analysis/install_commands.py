@@ -25,6 +25,16 @@ _LISTED = lazy(r"^\s*(?:[-*+]\s+)?`?([A-Za-z][\w.-]*\s*==\s*\d[\w.]*)`?\s*$")
 # `- pytorch-lightning=1.3.1`, and under words that say what is needed `* PyTorch Lightning 1.3.1` as well
 _NAMED = lazy(r"^\s*[-*+]\s+[`*]*([A-Za-z][\w.-]*(?: [A-Za-z][\w.-]*)?)[`*]*(\s*=\s*|\s+v?)[`*]*(\d+\.\d[\d.]*)[`*]*\s*$")
 _NEEDED = lazy(r"(?i)\b(?:prerequisite|requirement|require|dependenc|install|environment|tested|set-?up)")
+# `(tested with pytorch_lightning==1.3.8 and torchmetrics==0.5)`, `we use torch==1.9.0`
+_SAID = lazy(r"(?i)\b(?:tested|developed|verified|trained|built|runs?|ran|requires?|uses?|works?)\b(?P<list>[^.;\n][^;\n]*)")
+_SAID_ONE = lazy(
+    r"(?<![\w./=-])([A-Za-z][\w.-]*[ \t]*==[ \t]*\d+\.\d+(?:\.\d+)*)(?![\w*.]\w*)"
+    r"(?![ \t`'\")]*(?:\+|(?i:or|and)\s+(?i:above|higher|newer|later|up|greater|below|older)))"
+)
+_DOUBTED = lazy(
+    r"(?i)\b(?:not|cannot|never|without|un(?:tested|supported)|fail\w*|break\w*|broken|error|issue|bug|instead|except|older|newer|"
+    r"previous(?:ly)?|upgrad\w*|downgrad\w*)\b|n't\b"
+)
 _COMMENT = lazy(r"(?:^|\s)#.*$")
 INSTALL_KINDS = (*SHELL_KINDS, *IMAGE_KINDS)  # whose commands install what the code runs with
 COMMAND_KINDS = (*INSTALL_KINDS, *YAML_KINDS)
@@ -51,7 +61,7 @@ def commands(path: str) -> bool:
 
 def documented_pins(path: str, data: bytes) -> Iterator[Pin]:
     """The versions that the commands of a text or a script name, `conda install pytorch==2.0.1 -c pytorch`, and a text's
-    lists of exact ones: `* torch==1.7.0`, `- torch=1.7`, `- PyTorch 1.7` below "Requirements".
+    lists of exact ones: `* torch==1.7.0`, `- torch=1.7`, `- PyTorch 1.7` below "Requirements", "(tested with torch==1.7.0)".
     """
     goes_on, heading = False, ""
     is_run, is_steps = path.endswith(COMMAND_KINDS), path.endswith(YAML_KINDS)
@@ -65,6 +75,9 @@ def documented_pins(path: str, data: bytes) -> Iterator[Pin]:
             heading = line
         if is_item and (pin := _of_list(line, path, number, needed=_NEEDED.search(heading) is not None)):
             yield pin
+            continue
+        if not (is_run or goes_on) and _COMMAND.search(line) is None and (said := list(_said(line, path, number))):
+            yield from said
             continue
         packages, goes_on = _asked_for(line, goes_on=goes_on)
         for word in packages:
@@ -107,6 +120,16 @@ def _of_list(line: str, path: str, number: int, *, needed: bool) -> Pin | None:
         return None
     name = normalized(found[1].replace(" ", "-"))
     return Pin(CONDA_NAMES.get(name, name), f"={found[3].rstrip('.')}", path, number)
+
+
+def _said(line: str, path: str, number: int) -> Iterator[Pin]:
+    """The exact versions that a sentence says the code was tested, or is run, with."""
+    said = _SAID.search(line)
+    if said is None or _DOUBTED.search(line) is not None:
+        return
+    for one in _SAID_ONE.finditer(said["list"]):
+        if (pin := requirement(one[1], path, number)) is not None:
+            yield _called(pin)
 
 
 def _of_conda(word: str, path: str, line: int) -> Pin | None:

@@ -140,7 +140,9 @@ class MissingFindUnusedParameters(DdpCodemod):
       where the argument has a default and no call of the project hands anything else over
     - a layer that never reaches the loss, where a test in the constructor decides whether it is made: nothing is said
     - a module that is left out by a setting: nothing is said, the setting that is trained with may always take it in
-    - a value that an expression decides, `True if several else False` too: reported where the model needs the flag
+    - a value that an expression decides, `True if several else False` too: reported where the model needs the flag; nothing is
+      said of a LightningModule's own settings for the sake of another model, nor of a key that its file and the YAML files
+      beside it set to True
     - an index that goes over all names of the settings, and what a loop leaves to its next round: nothing is said
     - the default of an option of the command line, a value in a YAML file: unsafe; reported where a job file gives another
     - a configuration that models with and without the need may be trained with: reported

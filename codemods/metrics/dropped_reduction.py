@@ -6,6 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.accelerators import is_accelerator, is_fabric
+from codemods.analysis.averages.divided_above import divided_above
+from codemods.analysis.averages.divided_behind import is_divided_behind
+from codemods.analysis.averages.scale import At
 from codemods.analysis.averages.unawaited import collectives_nobody_awaits
 from codemods.analysis.averages.unread import Unread, sums_nobody_reads
 from codemods.analysis.bindings import bindings_in
@@ -83,6 +86,8 @@ class DroppedReduction(DdpCodemod):
     - Says nothing of `fabric.all_reduce`, which puts the result back into the tensor.
     - Says nothing of an object that is not shown to be an Accelerator or a Fabric (`functools.reduce`, Lightning's own flag).
     - Reports an argument that is no plain name of the function, that is not read below, and that a `with` or a loop hands out.
+    - Reports a sum of what was divided above by a number of the rank's own batch, and is not divided by the number of processes
+      behind: it would grow with the ranks.
     - A repository's own tests.
 
     ## References
@@ -229,6 +234,14 @@ def _is_a_copy(project: Project, module: SourceModule, call: ast.Call) -> bool:
     return method == "all_gather" and is_fabric(project, module, holder)  # its all_reduce works in place on tensors
 
 
+def _adds(module: SourceModule, call: ast.Call) -> bool:
+    """True where the reduction is a sum, as it is by default."""
+    if last(dotted(call.func)) not in ("reduce", "all_reduce"):
+        return False
+    rest = " ".join(module.text_of(a) for a in (*call.args[1:], *(k.value for k in call.keywords))).lower()
+    return not any(word in rest for word in ("mean", "avg", "max", "min", "none"))
+
+
 def _repair(module: SourceModule, statement: ast.Expr, call: ast.Call) -> tuple[list[Edit], str]:
     given = call.args[0] if call.args else None
     function = module.function_of(call)
@@ -240,6 +253,10 @@ def _repair(module: SourceModule, statement: ast.Expr, call: ast.Call) -> tuple[
         return [], told
     if not any(ends_above(statement, n) and module.function_of(n) is function for n in module.reads_of(given.id)):
         return [], f"{told}; `{given.id}` is not read below, so the caller's is meant"
+    if _adds(module, call) and not is_divided_behind(At(module, call)):
+        if (division := divided_above(module, call, given)) is not None:
+            own = f"line {division.lineno} divides `{given.id}` by a number of this rank"
+            return [], f"{own}: the sum would grow with the ranks; divide by the number of all samples, and take the result"
     span = module.span(statement)
     lines = module.lines[span.line - 1 : span.end_line]
     written = f"{lines[0][: span.column]}{given.id} = {lines[0][span.column :]}{''.join(lines[1:])}"

@@ -289,3 +289,50 @@ def test_one_of_several_that_are_turned_into_numbers_alike(turned: str) -> None:
 def test_a_number_taken_above_stays_told_where_the_sum_is_turned_too() -> None:
     found = findings_of(DroppedReduction, train("total += loss.item()", "dist.all_reduce(loss)", "loss = loss.item()"))
     assert [f.severity for f in found] == ["data"]
+
+
+SUMMED = f"{HEAD}import torch.distributed.nn as dist_nn\n\n\ndef match(a, b, rows, world_size, loader):\n    c = a.T @ b\n"
+
+
+def summed(*lines: str) -> str:
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"{SUMMED}{body}    return c\n"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("c.div_(rows)", "dist_nn.all_reduce(c)"),
+        ("c /= len(a)", "if dist.is_initialized():", "    dist_nn.all_reduce(c)"),
+        ("size = a.shape[0]", "c = c / size", "dist_nn.all_reduce(c, op=dist.ReduceOp.SUM)"),
+        ("c = c.div(a.size(0)).detach()", "dist_nn.all_reduce(c)"),
+        ("total = c.mean()", "c = total", "dist_nn.all_reduce(c)"),
+        ("acc = Accelerator()", "c = torch.mean(c)", "acc.reduce(c)"),
+    ],
+)
+def test_a_sum_of_what_was_divided_by_the_own_number_has_no_fix(lines: tuple[str, ...]) -> None:
+    check_told(DroppedReduction, summed(*lines), reason="number of all samples")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("c.div_(2)", "dist_nn.all_reduce(c)"),
+        ("c.div_(rows * world_size)", "dist_nn.all_reduce(c)"),
+        ("whole = rows * dist.get_world_size()", "c = c / whole", "dist_nn.all_reduce(c)"),
+        ("dist.all_reduce(rows)", "c = c / rows", "dist_nn.all_reduce(c)"),
+        ("c = c / len(loader.dataset)", "dist_nn.all_reduce(c)"),
+        ("c.div_(rows)", "dist_nn.all_reduce(c, op=dist.ReduceOp.AVG)"),
+        ("c.div_(rows)", "dist_nn.all_reduce(c)", "c = c / world_size"),
+        ("other = c / rows", "dist_nn.all_reduce(c)", "print(other)"),
+        ("dist_nn.all_reduce(c)", "c = c / rows"),
+    ],
+)
+def test_a_sum_that_stays_in_proportion_is_taken(lines: tuple[str, ...]) -> None:
+    source = summed(*lines)
+    check_transformed(DroppedReduction, source, source.replace("    dist_nn.all", "    c = dist_nn.all"), unsafe=True)
+
+
+def test_a_mean_over_the_ranks_of_what_was_divided() -> None:
+    source = summed("acc = Accelerator()", "c = c / rows", 'acc.reduce(c, reduction="mean")')
+    check_transformed(DroppedReduction, source, source.replace("    acc.reduce", "    c = acc.reduce"), unsafe=True)

@@ -290,3 +290,10 @@ def test_a_file_that_nobody_imports_where_no_lightning_is_installed(source: str)
 )
 def test_a_file_that_is_used_or_may_run_with_lightning(files: dict[str, str]) -> None:
     assert findings_of(LightningMovedNames, VENDORED, files, path="parts/tools/calls.py")
+
+
+def test_what_the_instructions_were_tested_with() -> None:
+    source = "from pytorch_lightning.profiler import SimpleProfiler\n\nprint(SimpleProfiler)\n"
+    told = "- Lightning (tested with pytorch_lightning=={} and torchmetrics==0.5)\n"
+    check_nothing(LightningMovedNames, source, files={"README.md": told.format("1.3.8")})
+    assert findings_of(LightningMovedNames, source, files={"README.md": told.format("2.0.1")})

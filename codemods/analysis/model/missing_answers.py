@@ -15,6 +15,7 @@ from codemods.analysis.model.implicit_strategy import only_on_several
 from codemods.analysis.model.model_usage import Usage, Verdict, left_out_where, modules_of, needs_flag, never_of
 from codemods.analysis.model.observed_errors import Failure
 from codemods.analysis.model.observed_usage import Probed, named
+from codemods.analysis.model.own_settings import is_for_another, is_given_on
 from codemods.analysis.model.tied_alike import is_on_where_made
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
 from codemods.api.findings import Applicability, Asked, Edit, Evidence, SetKeyword, lowest
@@ -51,12 +52,10 @@ def tied_to_a_test(setting: Setting) -> Setting | None:
 def tied_but_needed(project: Project, wrapper: Wrapper, settings: list[Setting]) -> Iterator[Answer]:
     """An expression decides over the flag of a model that needs it."""
     trained = trained_by(project, wrapper) if settings else Trained()
-    usage = next((u for u in trained.usages if needs_flag(u)), None)
-    decision = next((d for d in usage.skipped if d.cause in LEVELS), None) if usage is not None else None
-    if usage is None or decision is None or not seen_training(project, wrapper, trained):
-        return
-    for setting in settings:
-        if is_on_where_made(setting, usage):
+    for setting in settings if seen_training(project, wrapper, trained) else ():
+        usage = next((u for u in trained.usages if needs_flag(u) and not is_for_another(project, setting, u)), None)
+        decision = next((d for d in usage.skipped if d.cause in LEVELS), None) if usage is not None else None
+        if usage is None or decision is None or is_on_where_made(setting, usage) or is_given_on(project, setting):
             continue
         yield Answer(
             setting,
