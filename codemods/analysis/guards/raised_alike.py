@@ -72,7 +72,8 @@ def _is_by_common_tests(project: Project, module: SourceModule, node: ast.Raise)
             return False
         if isinstance(up, ast.If):
             over.append(up)
-    earlier = [n for n in walk_scope(function) if isinstance(n, ast.If) and n.lineno < node.lineno and n not in over and _leaves(n)]
+    above = (n for n in walk_scope(function) if isinstance(n, ast.If) and n.lineno < node.lineno)
+    earlier = [n for n in above if n not in over and _leaves(n)]
     return bool(over) and all(_is_common(project, module, n.test) for n in (*over, *earlier))
 
 

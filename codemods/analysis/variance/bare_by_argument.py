@@ -1,4 +1,4 @@
-"""Losses of a model that a function of the project made without its wrapper: `net = build(ddp=False)`, and `ddp` decides the wrap.
+"""Losses of a model that the project made without its wrapper: `net = build(ddp=False)`, where `ddp` decides over the wrap.
 
 The backward of such a loss reduces nothing, and waits for nobody.
 """
