@@ -14,6 +14,7 @@ from codemods.analysis.guards.counted_by_one import counted_by_one
 from codemods.analysis.guards.empty_rounds import is_of_a_loop
 from codemods.analysis.guards.measured_models import only_measures
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions, tests_gathered_loss
+from codemods.analysis.guards.raised_alike import raised_alike
 from codemods.analysis.guards.reduced_tests import reduced_test
 from codemods.analysis.guards.set_by_one_rank import is_decision, set_by_one_rank, stays_on_one_rank
 from codemods.analysis.guards.swallowed_errors import swallowed
@@ -115,12 +116,13 @@ class OneRankDecision(DdpCodemod):
     - Says nothing where a collective in the function, or above the test in the loop, may have made the value everybody's.
     - Says nothing of a loss that nothing but its name shows, and which is called reduced or gathered.
     - Says nothing of the learning rate of an optimizer of single tensors (`Adam([delta])`): it may be the rank's own.
-    - Says nothing of a loop in which no rank waits for another.
+    - Says nothing of a loop in which no rank waits for another, as where the model was built without its wrapper (`ddp=False`).
     - Says nothing of an output that is asked for None where the `forward` of the model is seen and never returns None.
     - Says nothing of an exit with a status other than 0, or of a `raise`, where only torchrun, `mp.spawn` or another launcher
       that stops the others is seen to start the program.
     - Says nothing of an exception that a function catches which measures a model: it makes no step of an optimizer, and nothing
       of a repository with programs calls it.
+    - Says nothing of an exception of the project's own where every `raise` of it stands under a test of what all ranks have.
     - Says nothing of exceptions that a server (Flask, FastAPI, Streamlit, Gradio) catches: one process runs it.
     - Says nothing of what the ranks answer together: `core_context.preempt.should_preempt()`, `accelerator.check_trigger()`.
     - Says nothing of a draw where one of the seeds of its library does not take the rank, or none is seen.
@@ -190,7 +192,10 @@ class OneRankDecision(DdpCodemod):
             if parted.form is Parting.RAISES and group_comes_later(project, module, parted.node):
                 left(module, parted.node, "who fails there has not joined the others yet")
                 continue  # what fails on one rank there most often fails on all
-            if parted.form in (Parting.RAISES, Parting.WAITS) and only_measures(project, module, parted.node):
+            if parted.form in (Parting.RAISES, Parting.WAITS) and (
+                only_measures(project, module, parted.node)
+                or (raised_alike(project, module, parted.node) and left(module, parted.node, _ALIKE))
+            ):
                 continue
             lines = {parted.node.lineno, getattr(parted.leaving, "lineno", 0)}
             if parted.form is Parting.FAILS or (parted.form is Parting.ENDS and is_failure(parted.leaving)):
@@ -237,6 +242,7 @@ class OneRankDecision(DdpCodemod):
 
 
 _NAMES_NONE = "a `finally`, an exit or a flag to stop is looked at where processes are named: this file names none"
+_ALIKE = "the exceptions are the project's own, and no test over a `raise` of them is shown to be one rank's own"
 _GUESS = "only the name of a parameter says that the value is the rank's own"
 
 

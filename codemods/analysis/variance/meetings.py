@@ -11,6 +11,7 @@ from codemods.analysis.class_values import class_values
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.collectives import OUT_OF_PLACE, Collective
 from codemods.analysis.ranks.trace_items import Step
+from codemods.analysis.variance.bare_by_argument import is_of_a_bare_model
 from codemods.analysis.variance.gradient_sync import may_have_one_model, may_sync_gradients
 from codemods.analysis.variance.heirs import held_by_heirs
 from codemods.analysis.variance.objects import wrapped
@@ -210,7 +211,9 @@ def is_backward(state: State, node: ast.Call, name: str) -> bool:
     owner = state.module.class_of(node)
     if owner is not None and class_facts(state.project, state.module, owner).is_a(Role.LIGHTNING_MODULE):
         return name.startswith("self.") and name.endswith("manual_backward")  # a bare one reduces nothing there
-    return state.is_parallel and may_sync_gradients(state.project) and not is_made_past_the_wrapper(state.module, node)
+    if not state.is_parallel or not may_sync_gradients(state.project) or is_made_past_the_wrapper(state.module, node):
+        return False
+    return not is_of_a_bare_model(state.project, state.module, node)
 
 
 def forward(state: State, node: ast.Call) -> None:
