@@ -24,16 +24,16 @@ def divided_above(module: SourceModule, call: ast.Call, name: ast.Name) -> ast.e
 def _of_name(
     module: SourceModule, function: FunctionNode, name: str, before: ast.AST, depth: int
 ) -> ast.expr | ast.stmt | None:
-    for statement in (*module.nodes(ast.AugAssign), *module.nodes(ast.Expr)):
-        if module.function_of(statement) is not function or not ends_above(statement, before):
-            continue
-        if isinstance(statement, ast.AugAssign):
-            divides = isinstance(statement.op, ast.Div) and dotted(statement.target) == name
-            if divides and _is_own(module, function, statement.value):
-                return statement
-        elif isinstance(call := statement.value, ast.Call) and isinstance(call.func, ast.Attribute):
-            in_place = call.func.attr in _DIVIDES and call.func.attr.endswith("_") and dotted(call.func.value) == name
-            if in_place and call.args and _is_own(module, function, call.args[0]):
+    for changed in module.nodes(ast.AugAssign):
+        if isinstance(changed.op, ast.Div) and dotted(changed.target) == name and _is_own(module, function, changed.value):
+            if module.function_of(changed) is function and ends_above(changed, before):
+                return changed
+    for statement in module.nodes(ast.Expr):
+        call = statement.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and dotted(call.func.value) == name:
+            in_place = call.func.attr in _DIVIDES and call.func.attr.endswith("_") and bool(call.args)
+            above = module.function_of(statement) is function and ends_above(statement, before)
+            if in_place and above and _is_own(module, function, call.args[0]):
                 return statement
     for bound in bindings_in(module, function, name):
         if bound.value is not None and not bound.part and ends_above(bound.node, before):
