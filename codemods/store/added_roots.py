@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import field, record
 from codemods.store.file_facts import file_fact
+from codemods.store.import_targets import folders_above
 
 if TYPE_CHECKING:
     from codemods.store.project import Project
@@ -89,15 +90,6 @@ def _near(path: str, importer: str) -> int:
     """How many folders two files have in common."""
     both = zip(path.split("/"), importer.split("/"), strict=False)
     return next((i for i, (one, other) in enumerate(both) if one != other), min(path.count("/"), importer.count("/")))
-
-
-def folders_above(path: str) -> Iterator[str]:
-    """The folder of a file and those above it, the root of the project last."""
-    folder = dirname(path)
-    while folder:
-        yield folder
-        folder = dirname(folder)
-    yield ""
 
 
 def as_folder(text: str, above: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from posixpath import basename, dirname, join, normpath
 
 from codemods.files.import_statements import imported_names
@@ -16,6 +16,15 @@ class Resolved:
 
     path: str
     rest: tuple[str, ...]
+
+
+def folders_above(path: str) -> Iterator[str]:
+    """The folder of a file and those above it, the root of the project last."""
+    folder = dirname(path)
+    while folder:
+        yield folder
+        folder = dirname(folder)
+    yield ""
 
 
 def below(files: Container[str], base: str, parts: tuple[str, ...], *, allow_base: bool) -> Resolved | None:
@@ -38,13 +47,8 @@ def relative(files: Container[str], dotted: str, importer: str) -> Resolved | No
 
 def absolute(files: Container[str], parts: tuple[str, ...], importer: str) -> Resolved | None:
     """Where an absolute name leads: beside the importer, in the folders above it, below `src`."""
-    folder = dirname(importer)
-    roots = [folder]
-    while folder:
-        folder = dirname(folder)
-        roots.append(folder)
     best: Resolved | None = None
-    for root in [*roots, "src"]:
+    for root in (*folders_above(importer), "src"):
         found = below(files, root, parts, allow_base=False)
         # a file that bears its package's name (`planner/model/planner.py`) must not hide the package
         if found is not None and (best is None or len(found.rest) < len(best.rest)):

@@ -43,7 +43,7 @@ def left_alone(fixed: Fixed, launched: frozenset[str], detail: Detail) -> list[s
 
 
 def _by_severity(fixed: Fixed) -> list[tuple[str, tuple[Finding, ...]]]:
-    """(what is said of them, the findings of one codemod), the worst first."""
+    """(the words of their heading, the findings of one codemod), the worst first."""
     kinds = (("without a fix", told(fixed)), ("that only `--unsafe-fixes` would fix", offered(fixed)))
     rows = [(title, found) for title, findings in kinds for found in by_code(findings).values()]
     return sorted(rows, key=lambda row: _worst(row[1]))

@@ -22,6 +22,7 @@ from codemods.api.findings import Applicability, Edit, Evidence, lowest
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record, replace
+from codemods.store.import_targets import folders_above
 from codemods.store.project import Project
 
 _OWN_FOLDER = lazy(r"[\"']?(?:\$\(dirname [^)]*\)|`dirname [^`]*`)[\"']?/")
@@ -58,7 +59,7 @@ class Readiness:
 def is_only_named_so(command: OldCommand, script: str) -> bool:
     """True for a script that stands in a folder which the command does not speak of."""
     folder = dirname(script)
-    near = folder in _folders(command.file.path) or command.by_module or command.file.path == script
+    near = folder in folders_above(command.file.path) or command.by_module or command.file.path == script
     return not near and re.search(rf"(?<![\w-]){re.escape(folder.rpartition('/')[2])}(?![\w-])", command.file.text) is None
 
 
@@ -83,15 +84,6 @@ def scripts_of(project: Project, command: OldCommand) -> tuple[str, ...]:
         return (found,)
     end = "/" + normpath(plain).lstrip("./")
     return tuple(p for p in project.python_files if f"/{p}".endswith(end))
-
-
-def _folders(path: str) -> Iterator[str]:
-    """The file's own folder, and those around it."""
-    folder = dirname(path)
-    while folder:
-        yield folder
-        folder = dirname(folder)
-    yield ""
 
 
 def readiness(project: Project, script: str) -> Readiness:

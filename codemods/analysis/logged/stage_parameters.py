@@ -27,7 +27,8 @@ def true_in_evaluations(log: LogCall, found: Entries) -> str:
         return ""
     given = [arguments_of(step.call, log.function, skip_self=True) for step in calls]
     for name in _kept_parameters(log):
-        literals = [g[name].value if isinstance(g.get(name), ast.Constant) else None for g in given]  # type: ignore[attr-defined]
+        values = [g.get(name) for g in given]
+        literals: list[object] = [value.value if isinstance(value, ast.Constant) else None for value in values]
         training = {v for v, stage in zip(literals, stages, strict=True) if stage == "training"}
         evaluation = {v for v, stage in zip(literals, stages, strict=True) if stage == "evaluation"}
         test = _test(name, training, evaluation)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.branches import branches_round
 from codemods.analysis.class_index import ClassSite, subclasses
+from codemods.analysis.literals import held_against
 from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.ranks.uses import CallSite, Uses, constructions, uses_of
 from codemods.files.source import FunctionNode, SourceModule
@@ -115,19 +116,11 @@ def _compared(module: SourceModule, function: FunctionNode, node: ast.AST) -> tu
 
 def _comparison(test: ast.expr, wanted: bool) -> _Compared | None:
     """`kind == "a"` and `kind in ("a", "b")`, or the opposite of them."""
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Name):
+    held = held_against(test)
+    if held is None or not isinstance(held[0], ast.Name):
         return None
-    operator, against = test.ops[0], test.comparators[0]
-    if isinstance(operator, (ast.Eq, ast.NotEq)):
-        literals = [against]
-    elif isinstance(operator, (ast.In, ast.NotIn)) and isinstance(against, (ast.Tuple, ast.List, ast.Set)):
-        literals = against.elts
-    else:
-        return None
-    values = tuple(one.value for one in literals if isinstance(one, ast.Constant) and isinstance(one.value, (str, int)))
-    if len(values) != len(literals):
-        return None
-    return _Compared(test.left.id, values, wanted is isinstance(operator, (ast.Eq, ast.In)))
+    values = tuple(value for value in held[1] if isinstance(value, (str, int)))
+    return _Compared(held[0].id, values, wanted is held[2]) if len(values) == len(held[1]) else None
 
 
 def _tests(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:

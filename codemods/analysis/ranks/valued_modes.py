@@ -10,10 +10,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+from codemods.analysis.branches import branches_round
 from codemods.analysis.class_index import ClassSite, subclasses
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.importing import imported_files
 from codemods.analysis.job_files.documented_starts import Start
+from codemods.analysis.literals import held_against
 from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -37,31 +39,19 @@ class Wanted:
 
 def wanted_over(module: SourceModule, node: ast.AST) -> Iterator[Wanted]:
     """The tests of an option's value over a place in its function, the class statement or the file: `args.task == "fill"`."""
-    below = node
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            return
-        if isinstance(up, ast.If) and below is not up.test and (wanted := _wanted(up.test)) is not None:
-            inside = any(below is s for s in up.body)
-            yield wanted if inside else Wanted(wanted.option, wanted.values, not wanted.within)
-        below = up
+    for branch in branches_round(module, node, until=(ast.Lambda,)):
+        if (wanted := _wanted(branch.test)) is not None:
+            yield wanted if branch.holds else Wanted(wanted.option, wanted.values, not wanted.within)
 
 
 def _wanted(test: ast.expr) -> Wanted | None:
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Attribute):
+    held = held_against(test)
+    if held is None or not isinstance(held[0], ast.Attribute) or not isinstance(held[0].value, ast.Name):
         return None
-    if not isinstance(test.left.value, ast.Name) or test.left.value.id in ("self", "cls"):
+    values = tuple(value for value in held[1] if isinstance(value, str))
+    if held[0].value.id in ("self", "cls") or not values or len(values) != len(held[1]):
         return None
-    operator, other = test.ops[0], test.comparators[0]
-    if isinstance(operator, (ast.Eq, ast.NotEq)):
-        literals = [other]
-    elif isinstance(operator, (ast.In, ast.NotIn)) and isinstance(other, (ast.Tuple, ast.List, ast.Set)):
-        literals = other.elts
-    else:
-        return None
-    values = tuple(one.value for one in literals if isinstance(one, ast.Constant) and isinstance(one.value, str))
-    within = isinstance(operator, (ast.Eq, ast.In))
-    return Wanted(test.left.attr, values, within) if values and len(values) == len(literals) else None
+    return Wanted(held[0].attr, values, held[2])
 
 
 def is_given_to_one(project: Project, module: SourceModule, wanted: Wanted, commands: list[Start]) -> bool:
