@@ -17,6 +17,7 @@ from ddpfix.summary.places import codemod_of, origin_of
 FILE = "DDPFIX_SUMMARY.md"
 MOST_MISSED = 6
 _ACCELERATE = re.compile(rb"^[ \t]*(?:from|import)[ \t]+accelerate\b|\bTrainingArguments\b", re.M)
+_SPAWNS = re.compile(rb"\b(?:mp|multiprocessing)\.spawn\(")
 _LOCAL_RANK = re.compile(rb"add_argument\([^)]{0,80}--local[_-]rank")
 
 
@@ -121,6 +122,8 @@ def _usual_commands(fixed: Fixed) -> list[str]:
         out.append("python SCRIPT.py ...  # with devices=2 in its Trainer")
     if _ACCELERATE.search(data):
         out.append("accelerate launch --num_processes 2 SCRIPT.py ...")
+    if _SPAWNS.search(data):  # under torchrun, each of its processes would start all ranks once more
+        return ["python SCRIPT.py ...  # it starts its ranks itself: let there be two", *out]
     if _LOCAL_RANK.search(data) and b"LOCAL_RANK" not in data:  # from the command line alone, which torchrun does not write
         return out or ["python -m torch.distributed.launch --nproc_per_node=2 SCRIPT.py ..."]
     return out or ["torchrun --standalone --nproc_per_node=2 SCRIPT.py ..."]

@@ -57,3 +57,25 @@ def test_without_a_command_the_usual_one_starts_a_group(head: str, command: str)
     fixed = in_memory({"main.py": head + race})
     assert fixed.after
     assert fenced(section(render(fixed, context()), "## How to test"), "sh")[0].startswith(command)
+
+
+def test_a_program_that_starts_its_ranks_itself_gets_no_launcher() -> None:
+    program = """
+import os
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def main(rank, out):
+    dist.init_process_group('gloo', rank=rank, world_size=2)
+    if not os.path.exists(out):
+        os.makedirs(out)
+
+
+if __name__ == '__main__':
+    mp.spawn(main, args=('runs',), nprocs=2)
+"""
+    fixed = in_memory({"main.py": program})
+    assert fixed.after
+    command = fenced(section(render(fixed, context()), "## How to test"), "sh")[0]
+    assert command == "python SCRIPT.py ...  # it starts its ranks itself: let there be two\n"
