@@ -11,13 +11,13 @@ from codemods.data.printed_errors import UNUSED, WAITING
 from codemods.files.text_file import NOTEBOOK
 from ddpfix.results import Fixed
 from ddpfix.summary.context import Context, Launch
+from ddpfix.summary.launches import SPAWNS
 from ddpfix.summary.markdown import code, fence, folded_up, plural, prose, table
 from ddpfix.summary.places import codemod_of, origin_of
 
 FILE = "DDPFIX_SUMMARY.md"
 MOST_MISSED = 6
 _ACCELERATE = re.compile(rb"^[ \t]*(?:from|import)[ \t]+accelerate\b|\bTrainingArguments\b", re.M)
-_SPAWNS = re.compile(rb"\b(?:mp|multiprocessing)\.spawn\(")
 _LOCAL_RANK = re.compile(rb"add_argument\([^)]{0,80}--local[_-]rank")
 
 
@@ -122,7 +122,7 @@ def _usual_commands(fixed: Fixed) -> list[str]:
         out.append("python SCRIPT.py ...  # with devices=2 in its Trainer")
     if _ACCELERATE.search(data):
         out.append("accelerate launch --num_processes 2 SCRIPT.py ...")
-    if _SPAWNS.search(data):  # under torchrun, each of its processes would start all ranks once more
+    if re.search(SPAWNS, data):  # under torchrun, each of its processes would start all ranks once more
         return ["python SCRIPT.py ...  # it starts its ranks itself: let there be two", *out]
     if _LOCAL_RANK.search(data) and b"LOCAL_RANK" not in data:  # from the command line alone, which torchrun does not write
         return out or ["python -m torch.distributed.launch --nproc_per_node=2 SCRIPT.py ..."]

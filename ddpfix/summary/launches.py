@@ -25,10 +25,9 @@ DEEPEST = 3
 MOST = 4
 
 _STARTERS = (b"python", b"torchrun", b"accelerate", b"deepspeed", b"PYTHON")
+SPAWNS = rb"mp\.spawn|multiprocessing\.spawn|start_processes"  # what a script starts its ranks by itself
 # What shows that a script started with plain `python` starts further processes, and what that it joins those of a launcher.
-_STARTS_OTHERS = re.compile(
-    rb"mp\.spawn|multiprocessing\.spawn|start_processes|Fabric\(|LightningCLI\(|lightning[\s\S]*?\bTrainer\("
-)
+_STARTS_OTHERS = re.compile(SPAWNS + rb"|Fabric\(|LightningCLI\(|lightning[\s\S]*?\bTrainer\(")
 _JOINS = re.compile(rb"init_process_group|Accelerator\(|PartialState\(|deepspeed\.|\btransformers\b")
 _BLOCK = re.compile(r"^(?:(?: {4}|\t)[^\n]*\n?)+", re.M)  # of a Markdown file, indented
 _CUT_OFF = re.compile(r"\\[ \t]+(?:#[^\r\n]*)?(?=\r?\n)")  # a line that goes on, for a reader, and not for a shell
