@@ -111,6 +111,28 @@ def test_a_strategy_for_several_devices_alone(made: str, above: str, one: bool) 
 
 
 @pytest.mark.parametrize(
+    ("made", "option", "job", "expected"),
+    [
+        ("Trainer(devices=args.devices)", "'--devices', type=int, default=8", "", Start.SEVERAL),
+        ("Trainer(devices=args.devices)", "'--devices', type=int, default=8", "python train.py --lr 1\n", Start.SEVERAL),
+        ("Trainer(devices=args.devices)", "'--devices', type=int, default=8", "python train.py --devices $N\n", Start.LIKELY),
+        ("Trainer(devices=args.devices)", "'--devices', type=int", "", Start.LIKELY),
+        ("Trainer(devices=args.devices)", "'--batch', type=int, default=8", "", Start.LIKELY),
+        ("Trainer(max_epochs=args.devices)", "'--devices', type=int, default=8", "", Start.LIKELY),
+        ("Trainer.from_argparse_args(args)", "'--gpus', type=int, default=2", "", Start.SEVERAL),
+        ("Trainer.from_argparse_args(args, gpus=read())", "'--gpus', type=int, default=4", "", Start.LIKELY),
+        ("Trainer(strategy=DDPStrategy() if args.x else DeepSpeedStrategy())", "'--x'", "", Start.SEVERAL),
+        ("Trainer(strategy='ddp' if args.x else 'fsdp', devices=read())", "'--x'", "", Start.SEVERAL),
+        ("Trainer(strategy='ddp' if args.x else 'auto', devices=read())", "'--x'", "", Start.LIKELY),
+    ],
+)
+def test_a_number_or_a_strategy_that_options_choose(made: str, option: str, job: str, expected: Start) -> None:
+    parser = f"    parser = argparse.ArgumentParser()\n    parser.add_argument({option})\n    args = parser.parse_args()\n"
+    source = f"{TOP}{parser}    trainer = pl.{made}\n    trainer.fit(Net())\n{MAIN}"
+    assert start(source, {"run.sh": job, "module.py": HOOK}) is expected
+
+
+@pytest.mark.parametrize(
     ("settings", "expected"),
     [
         ("trainer:\n  devices: 4\n  strategy: dp\n", Start.LIKELY),

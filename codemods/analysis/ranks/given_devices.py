@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import bindings_of
+from codemods.analysis.job_files.documented_starts import starts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.trainer_options import options_of
+from codemods.analysis.tuning.options import Option, option_behind, option_named
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -44,11 +46,26 @@ def command_keeps_to_one(given: str) -> bool:
 
 
 def call_gives_several(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True where the call itself names several devices or nodes, or a strategy of several processes."""
+    """True where the call itself names several devices or nodes, or a strategy of several processes.
+
+    Or takes the number of an option whose default is several, where no command gives another.
+    """
     written = {k.arg: k.value for k in call.keywords if k.arg}
     packed = [k.value for k in call.keywords if k.arg is None]
     handed = [(module, written), *options_of(project, module, packed)]
-    return any(_names_several(home, name, value) for home, options in handed for name, value in options.items())
+    if any(_names_several(home, name, value) for home, options in handed for name, value in options.items()):
+        return True
+    read = [v for _, options in handed for name, v in options.items() if name in _COUNTS and isinstance(v, ast.Attribute)]
+    asked = [option_behind(project, module, value) for value in read]
+    if last(dotted(call.func)) == "from_argparse_args" and not set(_COUNTS) & set(written):
+        asked += [option_named(project, module, name) for name in _COUNTS]
+    return any(option is not None and _is_left_at_several(project, option) for option in asked)
+
+
+def _is_left_at_several(project: Project, option: Option) -> bool:
+    """True for an option whose default is more than one (or all, -1), and that no command of the project gives."""
+    several = option.node is not None and _is_several(option.node)
+    return several and not any(option.name in s.flags for s in starts(project))
 
 
 def _names_several(module: SourceModule, name: str, value: ast.expr) -> bool:
@@ -70,7 +87,9 @@ def _is_several(value: ast.expr) -> bool:
 
 
 def _is_a_strategy(module: SourceModule, value: ast.expr) -> bool:
-    """A text, an object or a list of objects; a name counts where each value that it has is one."""
+    """A text, an object or a list of objects; a name, or a choice, counts where each value that it has is one."""
+    if isinstance(value, ast.IfExp):
+        return _is_a_strategy(module, value.body) and _is_a_strategy(module, value.orelse)
     if isinstance(value, (ast.List, ast.Tuple)):
         return any(_is_a_strategy(module, inner) for inner in value.elts)
     if isinstance(value, ast.Constant):

@@ -35,11 +35,14 @@ def option_behind(project: Project, module: SourceModule, value: ast.expr) -> Op
     """The option of `args.x`, where the file and what it imports know exactly one of that name."""
     if not isinstance(value, ast.Attribute) or not isinstance(value.value, (ast.Name, ast.Attribute)):
         return None
-    found = [o for path in sorted(imported_files(project, module)) for o in _in_file(project, path, value.attr)]
-    if len(found) != 1:
-        return None
-    only = found[0]
-    return Option(only.name, only.module, only.node, _read_also(project, module, value))
+    only = option_named(project, module, value.attr)
+    return None if only is None else Option(only.name, only.module, only.node, _read_also(project, module, value))
+
+
+def option_named(project: Project, module: SourceModule, name: str) -> Option | None:
+    """The option of a name, where the file and what it imports know exactly one."""
+    found = [o for path in sorted(imported_files(project, module)) for o in _in_file(project, path, name)]
+    return found[0] if len(found) == 1 else None
 
 
 def _in_file(project: Project, path: str, name: str) -> Iterator[Option]:
