@@ -1,4 +1,4 @@
-"""Scripts that a launcher's command still names as they were called before: `train_big_patch.py` where `train_patch.py` stands."""
+"""Scripts that a launcher's command still names as they were called before: `train_big_patch.py`, where `train_patch.py` is."""
 
 from __future__ import annotations
 
