@@ -145,6 +145,60 @@ def test_lists_that_are_left_alone(source: str) -> None:
     check_nothing(GatheredDuplicates, source)
 
 
+SCORES = "rows += [score(row) for row in loss]"
+
+
+MEAN = "torch.tensor(rows).mean().to(x.device)"
+
+
+def scored(add: str = SCORES, join: str = MEAN, handed: str = "self.tests", top: str = "") -> str:
+    return (
+        f"{HEAD}class Run:\n    def __init__(self, model, tests, others):\n        self.accelerator = Accelerator()\n"
+        "        self.tests = tests\n        self.others = others\n"
+        "        self.model, self.tests = self.accelerator.prepare(model, tests)\n\n"
+        f"    @torch.inference_mode()\n    def score_all(self, loader, accelerator):\n        rows = []\n{top}"
+        f"        for x, y in loader:\n            loss = self.model(x, y)\n            {add}\n"
+        f"        rows = accelerator.gather({join}).mean().item()\n        return rows\n\n"
+        f"    def run(self):\n        return self.score_all({handed}, self.accelerator)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        scored(),
+        scored(join="torch.tensor(rows)"),
+        scored(join="torch.as_tensor(rows).sum()"),
+        scored("rows.extend(loss.tolist())"),
+        scored(handed="loader=self.tests").replace("loader=self.tests, ", "loader=self.tests, accelerator="),
+        scored() + "\n\ndef look(run, rest):\n    return run.score_all(rest, None)\n",  # one call is enough
+        behind("rows += [score(row) for row in loss]").replace("torch.tensor(rows)", "torch.tensor(rows).mean()"),
+    ],
+)
+def test_entries_of_a_loader_that_the_caller_prepares(source: str) -> None:
+    check_told(GatheredDuplicates, source, reason="inside the loop")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        scored(handed="self.others"),  # each rank goes through all of it
+        scored(top="        loader = self.others\n"),
+        scored("rows += [loss.mean()]"),  # one a batch
+        scored("rows += [scale * loss.mean() for scale in (1, 2)]"),
+        scored("rows += [score(row) for row in loss if row > 0]"),
+        scored("rows += first(loss)"),
+        scored("rows *= 2"),
+        scored(join="torch.tensor(rows).max()"),
+        scored().replace("rows = []", "rows = self.first()"),
+        scored(f"{SCORES}\n            loss.mean().backward()"),
+        scored().replace("self.accelerator.prepare(", "self.model.prepare("),
+    ],
+)
+def test_entries_that_are_no_samples_or_of_no_prepared_loader(source: str) -> None:
+    check_nothing(GatheredDuplicates, source)
+
+
 def returned(use: str = "hits = all_ranks(hits)", other: str = "", gives: str = "hits") -> str:
     return (
         f"{HEAD}def all_ranks(part):\n    parts = [torch.zeros_like(part) for _ in range(dist.get_world_size())]\n"

@@ -582,6 +582,35 @@ def test_a_program_that_joins_and_that_no_command_names_beside_one_that_is_launc
     assert start(spawns, {"other.py": joins, "run.sh": f"{text}\n"}) is Start.SEVERAL
 
 
+LAUNCHES = "torchrun --nproc_per_node=8"
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "expected"),
+    [
+        (f"{LAUNCHES} soil_big_fit.py", {}, Start.LIKELY),  # the names have the same words but for one
+        (f"{LAUNCHES} ./soil_fit_crops.py --path DATA", {}, Start.LIKELY),
+        (f"{LAUNCHES} fit.py", {}, Start.OPEN),  # one word in common is no name
+        (f"{LAUNCHES} soil_rain.py", {}, Start.OPEN),
+        (f"{LAUNCHES} soil_big_fit.py\npython soil_fit.py", {}, Start.OPEN),
+        (f"{LAUNCHES} other/soil_big_fit.py", {}, Start.OPEN),
+        (f"git clone https://host/soil\n{LAUNCHES} soil_big_fit.py", {}, Start.OPEN),
+        (f"cd soil\n{LAUNCHES} soil_big_fit.py", {}, Start.OPEN),
+        (f"{LAUNCHES} soil_big_fit.py", {"big_fit.py": MAIN}, Start.OPEN),  # it may be this one
+        (f"{LAUNCHES} soil_big_fit.py", {"sub/soil_big_fit.py": MAIN}, Start.OPEN),
+        ("python soil_big_fit.py", {}, Start.OPEN),
+    ],
+)
+def test_a_command_that_names_a_script_as_it_was_called_before(text: str, more: dict[str, str], expected: Start) -> None:
+    joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
+    readme = f"Run\n```\n{LAUNCHES} other.py\n{text}\n```\n"
+    files = {"soil_fit.py": joins, "other.py": joins, "misc.py": GROUP, "README.md": readme, **more}
+    project = Project.of({path: source.encode() for path, source in files.items()})
+    module = project.module("soil_fit.py")
+    assert module is not None
+    assert start_of(project, module) is expected
+
+
 def test_a_start_that_never_runs() -> None:
     joins = "from misc import init_distributed_mode\n\ndef main():\n    if {}:\n        init_distributed_mode(1)\n"
     assert start(joins.format("False") + MAIN, {"misc.py": GROUP}) is Start.ONE

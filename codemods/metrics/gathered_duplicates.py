@@ -66,7 +66,8 @@ class GatheredDuplicates(DdpCodemod):
     averages the scores of its batches over them, also by `compute()` of a torchmetrics object, and in a function that trains
     and evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, of a function or of
     a script, of a function that the loop hands its batch, or behind `model.eval()` of an epoch, and writes
-    `gather_for_metrics`. Finds a list with an entry for each sample that is gathered behind the loop. Finds
+    `gather_for_metrics`. Finds a list with an entry for each sample that is gathered behind the loop, itself or as its mean
+    or sum, where the loader of the loop is prepared in the function, in the class, or by who calls it. Finds
     `torch.cat(gathered)[:len(dataset)]`, which puts the shares of such a sampler one behind the other and cuts what is too
     much off the last, also in a function that is handed the length. A class of the project that repeats rows as torch's
     sampler does counts as one, also an heir of it, and one that does so by an option which is on. The ranks' counts come
@@ -113,7 +114,7 @@ class GatheredDuplicates(DdpCodemod):
     ## Refuses
     - Says nothing of repeated samples where the sampler or the loader has `drop_last=True`, and nothing of such a loader where
       a training goes through its sampler, or where the sampler keeps the order or drops the rest itself; and of losses, times
-      and means over the ranks.
+      and means over the ranks, but for the mean of such a list.
     - Says nothing where the function asks whether the data divide by the ranks, or what it calls collects the results and cuts
       them.
     - Says nothing of what is gathered with the sampler's word on which rows count (`is_valid=i < loader.sampler.valid_length`),

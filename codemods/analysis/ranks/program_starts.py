@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from posixpath import basename
 
 from codemods.analysis.job_files.documented_starts import is_told_alone, other_starts, script_names, starts
+from codemods.analysis.job_files.renamed_scripts import is_named_as_before
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.bound_on_first_device import needs_the_first_device
@@ -89,6 +90,8 @@ def _start_of_joining(project: Project, program: SourceModule, *, named: bool, l
         return Start.LIKELY
     if named or is_told_alone(project, program.path):
         return Start.OPEN
+    if is_named_as_before(project, program.path):
+        return Start.LIKELY
     there = project.keep("names of files", lambda: frozenset(map(basename, project.python_files)))
     if not there.isdisjoint(launched):
         return Start.OPEN
