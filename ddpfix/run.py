@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -234,25 +233,29 @@ def _commits(
 def steps(
     tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], accept: Accept, fixed: Fixed, read: Read
 ) -> list[Step]:
-    """The change cut into one step a codemod, in the order of their codes; the last step ends at `fixed.after`.
+    """The change cut into one step a codemod, in the order of their codes as far as each finds its place; the last step
+    ends at `fixed.after`.
 
     Each step is what the codemods up to it make of the original, so every commit stands on its own: imports that two of
     them share come in with the first.
     """
+    used = {f.code for f in fixed.fixed}
+    acting = [c for c in codemods if c.code in used]
     # a finding may stand in another file than the one that was looked at, which its evidence then names
     seen = {e.path for f in fixed.fixed for e in f.evidence} & set(tree.chosen)
-    out = _steps(replace(tree, chosen=tuple(sorted({*fixed.after, *seen}))), settings, codemods, accept, fixed, read)
-    states = [fixed.before, *(s.files for s in out)]
-    if any(all(now[p] == before[p] for p in now) for before, now in pairwise(states)):
-        return _steps(tree, settings, codemods, accept, fixed, read)
-    return out
+    near = replace(tree, chosen=tuple(sorted({*fixed.after, *seen})))
+    for looked in (near, tree):
+        out = _steps(looked, settings, acting, accept, fixed, read)
+        idle = _without_change(out, fixed)
+        if not idle:
+            return out
+    # what another codemod writes may be what shows them their place
+    return _steps(tree, settings, [*(c for c in acting if c not in idle), *idle], accept, fixed, read)
 
 
 def _steps(
-    tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], accept: Accept, fixed: Fixed, read: Read
+    tree: Tree, settings: Settings, acting: Sequence[DdpCodemod], accept: Accept, fixed: Fixed, read: Read
 ) -> list[Step]:
-    used = {f.code for f in fixed.fixed}
-    acting = [c for c in codemods if c.code in used]
     out: list[Step] = []
     for i, codemod in enumerate(acting):
         if i == len(acting) - 1:
@@ -261,6 +264,12 @@ def _steps(
         now = engine.fix(tree, settings, acting[: i + 1], accept, read=read)
         out.append(Step(codemod, {p: now.after.get(p, fixed.before[p]) for p in fixed.after}))
     return out
+
+
+def _without_change(made: Sequence[Step], fixed: Fixed) -> list[DdpCodemod]:
+    """The codemods whose step leaves every file as the step before it did."""
+    states = [fixed.before, *(s.files for s in made)]
+    return [s.codemod for s, before in zip(made, states, strict=False) if all(s.files[p] == before[p] for p in s.files)]
 
 
 def as_commits(made: Sequence[Step], fixed: Fixed) -> list[git.Step]:

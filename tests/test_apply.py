@@ -87,6 +87,27 @@ def test_a_fix_that_another_file_leads_to_has_a_commit_of_its_own(tmp_path: Path
     assert b"destroy_process_group" in blob(repo, f"{BRANCH}~2:train.py")
 
 
+def test_a_fix_that_another_one_leads_to_has_a_commit_of_its_own_behind_it(tmp_path: Path) -> None:
+    group = (
+        "import os\nimport torch\nimport torch.distributed as dist\n\n\n"
+        "def setup(rank, world_size):\n    dist.init_process_group('nccl', rank=rank, world_size=world_size)\n\n\n"
+        "def ranks():\n    return int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])\n\n\n"
+        "def spread(model):\n    return torch.nn.parallel.DistributedDataParallel(model)\n"
+    )
+    train = (
+        "import torch\nfrom group import ranks, setup, spread\n\n\ndef train(rank, world_size):\n    setup(rank, world_size)\n"
+        "    model = spread(torch.nn.Linear(2, 1).cuda())\n    print('ready')\n    for _ in range(3):\n"
+        "        model(torch.rand(3, 2)).sum().backward()\n\n\nif __name__ == '__main__':\n"
+        "    rank, world_size = ranks()\n    train(rank, world_size)\n"
+    )
+    files = {"group.py": group, "train.py": train, "run.sh": "torchrun --nproc_per_node=4 train.py\n"}
+    repo = make(tmp_path, {path: data.encode() for path, data in files.items()})
+    assert ddpfix(repo, "apply", "--no-switch", ".").returncode == 0
+    assert [line[-8:] for line in subjects(repo)[1:]] == ["(DDP203)", "(DDP304)"]
+    assert b"if rank == 0:" not in blob(repo, f"{BRANCH}~2:train.py")
+    assert b"if rank == 0:" in blob(repo, f"{BRANCH}~1:train.py")
+
+
 def test_what_diff_shows_is_what_apply_commits(tmp_path: Path) -> None:
     repo = make(tmp_path, {**FILES, "crlf.py": MODULE.replace(b"\n", b"\r\n"), "cut.py": MODULE.rstrip(b"\n")})
     patch = ddpfix(repo, "diff", ".").stdout
