@@ -28,7 +28,7 @@ def asks_for_kept_size(module: SourceModule, test: ast.expr) -> bool:
 
 
 def holds_size(module: SourceModule, node: ast.expr, steps: int = _STEPS) -> bool:
-    """True for a name, or a field of `self`, that is given the number of processes, or 1 where there is but one, and nothing else."""
+    """True for a name, or a field of `self`, that is given the number of processes, or 1 where there is but one."""
     given = list(_given(module, node)) if isinstance(node, _PLAIN) else []
     if not steps or not given or any(b.value is None or b.part for b in given):
         return False
@@ -65,8 +65,10 @@ def _compares(module: SourceModule, value: ast.expr) -> bool:
 def _given(module: SourceModule, node: ast.expr) -> Iterator[Binding]:
     """What a name, or a field of `self`, is given, and what a property of that name returns."""
     yield from name_or_field_bindings(module, node)
-    owner = module.class_of(node) if isinstance(node, ast.Attribute) and dotted(node.value) == "self" else None
-    for function in owner.body if owner is not None and isinstance(node, ast.Attribute) else ():
+    if not isinstance(node, ast.Attribute) or dotted(node.value) != "self":
+        return
+    owner = module.class_of(node)
+    for function in owner.body if owner is not None else ():
         if isinstance(function, ast.FunctionDef) and function.name == node.attr:
             if any(last(dotted(d)) in _PROPERTIES for d in function.decorator_list):
                 yield from (Binding(function, value) for value in returned(function, module))
