@@ -239,6 +239,31 @@ def test_the_nearest_folder_counts() -> None:
     assert (torch_pin(found, near="new/train.py") or Pin("", "", "", 0)).minimum == (2, 0, 0)
 
 
+BARE = b"from setuptools import setup\n\nsetup(name='inner', install_requires=['accelerate', 'torch', 'lightning'])\n"
+
+
+def test_a_folder_that_only_names_the_package_leaves_its_version_to_those_above() -> None:
+    found = Project.of({"requirements.txt": b"accelerate==0.17.1\n", "inner/setup.py": BARE, "inner/pkg/train.py": b""})
+    assert (accelerate_pin(found, near="inner/pkg/train.py") or Pin("", "", "", 0)).surely_below((0, 28))
+    deeper = Project.of({
+        "requirements.txt": b"accelerate==0.17.1\n", "a/pyproject.toml": b'[project]\ndependencies = ["accelerate>=1.0"]\n',
+        "a/b/requirements.txt": b"accelerate\n", "a/b/train.py": b"",
+    })  # fmt: skip
+    assert (accelerate_pin(deeper, near="a/b/train.py") or Pin("", "", "", 0)).surely_at_least((1, 0))
+
+
+def test_what_a_folder_that_only_names_the_package_does_not_get() -> None:
+    beside = Project.of({"other/requirements.txt": b"accelerate==0.17.1\n", "inner/setup.py": BARE, "inner/train.py": b""})
+    pin = accelerate_pin(beside, near="inner/train.py")
+    assert pin is not None and (pin.path, pin.bounds) == ("inner/setup.py", False)
+    another = Project.of({"requirements.txt": b"pytorch-lightning==1.5.0\n", "inner/setup.py": BARE, "inner/train.py": b""})
+    pin = lightning_pin(another, near="inner/train.py")
+    assert pin is not None and pin.package == "lightning" and not pin.surely_below((2, 0))
+    companion = {"requirements.txt": b"torch==2.1.0\n", "inner/requirements.txt": b"torch\ntorchvision==0.10.0\n"}
+    pin = torch_pin(Project.of({**companion, "inner/train.py": b""}), near="inner/train.py")
+    assert pin is not None and pin.minimum == (1, 9, 0)
+
+
 def test_documentation_pins_do_not_count() -> None:
     assert torch_pin(of("docs/requirements.txt", "torch==1.8.0\n")) is None
 

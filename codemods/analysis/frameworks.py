@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from posixpath import basename, dirname
 
 from codemods.analysis.install_commands import (
@@ -58,7 +58,9 @@ def transformers_pin(project: Project, *, near: str = "") -> Pin | None:
 
 def torch_pin(project: Project, *, near: str = "") -> Pin | None:
     """The pin of torch; what torchvision's or torchaudio's comes to, where that says more in the same place, or says it alone."""
-    return or_by_companions(pin_of(project, "torch", near=near), [pin_of(project, name, near=near) for name in COMPANIONS])
+    companions = [pin_of(project, name, near=near) for name in COMPANIONS]
+    nearest = or_by_companions(_nearest(project, "torch", near), companions)  # what stands beside the bare name says more of it
+    return nearest if nearest is not None and _bounds(nearest) else pin_of(project, "torch", near=near)
 
 
 def or_by_companions(pin: Pin | None, companions: Sequence[Pin | None]) -> Pin | None:
@@ -87,20 +89,42 @@ def pin_of(project: Project, *packages: str, near: str = "") -> Pin | None:
 
     The pins of the nearest folder above `near` count; there a lock file wins over ranges, and where several files (or
     both packages) disagree the pin allows what any of them allows, so that "surely" stays true in each environment.
+    A folder that only names the package (`install_requires=["accelerate"]`) leaves its version to the folders above.
     """
     key = ("pin", packages, dirname(near))
     return project.keep(key, lambda: _pin_of(project, packages, dirname(near)))
 
 
 def _pin_of(project: Project, packages: tuple[str, ...], folder: str) -> Pin | None:
+    said = _said_above(project, packages, folder)
+    found = next((pin for pin in said if _bounds(pin)), None) or next(iter(said), None)
+    return found or joined([pin for package in packages for pin in pins(project, package)])
+
+
+def _nearest(project: Project, package: str, near: str) -> Pin | None:
+    """As `pin_of`, whether the nearest folder that names the package says a version or not."""
+    return next(iter(_said_above(project, (package,), dirname(near))), None) or pin_of(project, package, near=near)
+
+
+def _said_above(project: Project, packages: tuple[str, ...], folder: str) -> tuple[Pin, ...]:
+    """What the folder and each one above it say of the packages that the nearest of them names, the nearest first."""
+    return project.keep(("pins above", packages, folder), lambda: tuple(_find_above(project, packages, folder)))
+
+
+def _find_above(project: Project, packages: tuple[str, ...], folder: str) -> Iterator[Pin]:
     found = [pin for package in packages for pin in pins(project, package)]
     while True:
         here = [pin for pin in found if _home(pin.path) == folder] or [pin for pin in found if _built_in(pin.path) == folder]
-        if here:
-            return joined(here)
+        if (pin := joined(here)) is not None:
+            yield pin
+            found = [other for other in found if other.package in {one.package for one in here}]
         if not folder:
-            return joined(found)
+            return
         folder = dirname(folder)
+
+
+def _bounds(pin: Pin) -> bool:
+    return pin.bounds or pin.below is not None
 
 
 def _home(path: str) -> str:

@@ -79,7 +79,7 @@ class SwallowedByOneRank(DdpCodemod):
     - Says nothing of handlers for one kind of error (`KeyboardInterrupt`, `OSError`, `RuntimeError`).
     - Says nothing of a second run that asks for the group (`is_initialized`), or before which the group is taken down.
     - Says nothing inside a loop: there one round is given up, which is another mistake (DDP305).
-    - Says nothing of a `try` without training in it: one reduction, an import, a file.
+    - Says nothing of a `try` without training in it (one reduction, an import, a file), and of training by one rank alone.
     - Reports a handler that calls `report` of Ray Train, which waits for the other workers.
     - Reports a handler that ends with `return`, `pass` or `sys.exit(0)`, and `contextlib.suppress`.
 

@@ -348,6 +348,29 @@ def test_places_that_tell_the_wrapper_from_the_model(lines: tuple[str, ...]) -> 
     check_nothing(AttributeOfWrapper, wrapped(*lines), files=NETS)
 
 
+IN_A_FIELD = """from accelerate import Accelerator
+from nets import Net
+
+
+class Runner:
+    def __init__(self, args, optimizer):
+        self.accelerator = Accelerator()
+        self.hands = {hands}
+        self.model, self.optimizer = self.accelerator.prepare(Net(args), optimizer)
+
+    def show(self):
+        if self.hands > 1:
+            print(self.model.module.width)
+        else:
+            print(self.model.width)
+"""
+
+
+def test_the_arm_of_one_process_by_a_number_that_a_field_keeps() -> None:
+    check_nothing(AttributeOfWrapper, IN_A_FIELD.format(hands="self.accelerator.num_processes"), files=NETS)
+    assert findings_of(AttributeOfWrapper, IN_A_FIELD.format(hands="args.hands"), NETS)
+
+
 def test_a_wrap_on_some_ways_only() -> None:
     some = "if args.many:\n        model = DDP(model)"
     source = wrapped("print(model.width)", prepare=some)

@@ -1719,3 +1719,30 @@ def test_whether_a_loader_has_batches_is_the_same_on_all_ranks(test: str) -> Non
 @pytest.mark.parametrize("test", ["next(iter(held)).sum() > 3", "any(batch.sum() > 3 for batch in held)"])
 def test_what_a_loader_hands_out_is_not(test: str) -> None:
     assert findings_of(RULE, SHARED_OUT.format(test=test, given="held"))
+
+
+PROBE = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def probe(net, optimizer, rank):
+    {guard}
+    try:
+        net(torch.zeros(4, 8)).mean().backward()
+    except {kind} as error:
+        print("no probe", error)
+
+
+def main(net, optimizer, rows):
+    dist.init_process_group("nccl")
+    net = DDP(net)
+    probe(net, optimizer, dist.get_rank())
+"""
+
+
+def test_an_error_in_a_step_that_one_rank_alone_makes() -> None:
+    alone = "if rank != 0:\n        return"
+    assert not [f for f in findings_of(OneRankDecision, PROBE.format(guard=alone, kind="RuntimeError")) if f.span.line > 8]
+    assert findings_of(OneRankDecision, PROBE.format(guard="print(rank)", kind="RuntimeError"))

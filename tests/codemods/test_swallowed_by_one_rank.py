@@ -234,6 +234,48 @@ def test_a_loss_that_is_made_past_the_wrapper_is_waited_for_nowhere() -> None:
     assert "wait for it in torch.distributed.barrier" in finding.message
 
 
+PROBE = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def probe(net, optimizer, rank):
+    {guard}
+    try:
+        net(torch.zeros(4, 8)).mean().backward()
+        optimizer.step()
+    except Exception as error:
+        print("no probe", error)
+
+
+def main(net, optimizer, rows):
+    dist.init_process_group("nccl")
+    net = DDP(net)
+    probe(net, optimizer, dist.get_rank())
+    for row in rows:
+        net(row).sum().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "guard", ["if rank != 0:\n        return", "if dist.get_rank() != 0 or not torch.cuda.is_available():\n        return"]
+)
+def test_a_backward_pass_of_one_rank_is_waited_for_by_nobody(guard: str) -> None:
+    source = PROBE.format(guard=guard)
+    check_nothing(SwallowedByOneRank, source)
+    met = source.replace("        optimizer.step()\n    except", "        dist.barrier()\n    except")
+    (finding,) = findings_of(SwallowedByOneRank, met)
+    assert "wait for it in torch.distributed.barrier" in finding.message
+
+
+@pytest.mark.parametrize("guard", ["print(rank)", "if not torch.cuda.is_available():\n        return"])
+def test_a_backward_pass_of_all_ranks_is_waited_for(guard: str) -> None:
+    (finding,) = findings_of(SwallowedByOneRank, PROBE.format(guard=guard))
+    assert "backward" in finding.message
+
+
 def test_a_program_that_says_it_is_alone() -> None:
     alone = "import os\nos.environ['RANK'] = '0'\nos.environ['WORLD_SIZE'] = '1'\n"
     check_nothing(SwallowedByOneRank, alone + handled("print(error)"))

@@ -8,9 +8,11 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.guards.told_collectives import guarded_here
 from codemods.analysis.literals import is_none
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
+from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.used_on_all import is_missing_elsewhere
 from codemods.analysis.variance.exits import is_failure
 from codemods.analysis.variance.partings import Form, Mismatch
+from codemods.analysis.variance.state import STEP
 from codemods.analysis.variance.values import Cause, How
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
@@ -42,7 +44,17 @@ def stays_on_one_rank(project: Project, module: SourceModule, found: Mismatch) -
     """True where what one rank sets changes nothing for the others, decides for that rank alone, or is not there on them."""
     if is_there_on_all(project, module, found) or is_on_one_side(module, found) or _waits_first(project, module, found):
         return True
-    return is_set_nowhere_else(project, module, found)
+    return is_set_nowhere_else(project, module, found) or _trains_alone(project, module, found)
+
+
+def _trains_alone(project: Project, module: SourceModule, found: Mismatch) -> bool:
+    """True for an error in a step of training that one rank alone comes to: no other waits in its backward pass."""
+    attempt = module.parent(found.node)
+    if found.form is not Form.RAISES or found.meeting is None or not isinstance(attempt, (ast.Try, ast.TryStar)):
+        return False
+    if found.meeting.name not in ("backward", "forward", STEP) or not _holds(attempt.body, found.meeting.steps[0].line):
+        return False
+    return ranks_reaching(project, module, attempt) in _OF_ZERO
 
 
 def _waits_first(project: Project, module: SourceModule, found: Mismatch) -> bool:

@@ -10,9 +10,11 @@ from codemods.analysis.guards.decorated_runs import run_by_decorator
 from codemods.analysis.handlers import takes
 from codemods.analysis.names import dotted, end_of, last, qualified
 from codemods.analysis.positions import behind, is_in_a_loop
+from codemods.analysis.ranks.rank_sets import Ranks
+from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.may_meet import may_meet
-from codemods.analysis.variance.state import Meeting, State
+from codemods.analysis.variance.state import STEP, Meeting, State
 from codemods.analysis.wrapped.losses import backward_passes
 from codemods.analysis.wrapped.past_wrapper import past_the_wrapper
 from codemods.files.left_alone import left
@@ -113,12 +115,19 @@ def _run_in(project: Project, state: State, body: list[ast.stmt]) -> Meeting | N
     """The first collective of a run that the statements start: training, or a function with more than one of them."""
     found = _meets(state, body)
     run = next((m for m in found if m.name in _RUNS), None)
+    if run is not None and run.name == "backward" and _is_for_one(project, state, body):
+        return next((m for m in found if m.name not in ("backward", "forward", STEP)), None)
     if run is not None and run.name == "backward" and _waits_for_nobody(project, run):
-        return next((m for m in found if m.name != "backward"), None)
+        return next((m for m in found if m.name not in ("backward", STEP)), None)
     if run is not None:
         return None if run.name != "backward" and _has_one_device(state.module) else run
     deep = [m for m in found if len(m.steps) > 1]
     return deep[0] if len({m.place for m in deep}) > 2 else None
+
+
+def _is_for_one(project: Project, state: State, body: list[ast.stmt]) -> bool:
+    """True where one rank alone comes here: in its steps of training no other waits for it."""
+    return ranks_reaching(project, state.module, body[0]) in (Ranks.ZERO, Ranks.LOCAL_ZERO)
 
 
 def _waits_for_nobody(project: Project, run: Meeting) -> bool:

@@ -11,6 +11,7 @@ from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import position
 from codemods.analysis.ranks.groupless_handlers import is_without_a_group
+from codemods.analysis.ranks.kept_world_sizes import holds_size
 from codemods.analysis.ranks.process_modes import several_by_mode
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.files.source import SourceModule, once_a_module
@@ -193,10 +194,10 @@ def _compared(module: SourceModule, test: ast.Compare) -> bool | None:
         return isinstance(op, (ast.NotEq, ast.IsNot))
     if right == "None" and name.endswith("sampler") and isinstance(op, (ast.Is, ast.IsNot)):
         return isinstance(op, ast.IsNot)  # one process alone has none
-    if any(word in name for word in _SIZES) and right == "2" and isinstance(op, (ast.Lt, ast.GtE)):
-        return isinstance(op, ast.GtE)
-    if not any(word in name for word in _SIZES) or right not in ("0", "1"):
+    if right not in ("0", "1", "2") or not (any(word in name for word in _SIZES) or holds_size(module, left)):
         return None
+    if right == "2":
+        return isinstance(op, ast.GtE) if isinstance(op, (ast.Lt, ast.GtE)) else None
     if isinstance(op, ast.Gt) or (isinstance(op, ast.NotEq) and right == "1"):
         return True
     return False if (isinstance(op, (ast.Eq, ast.LtE)) or (isinstance(op, ast.Lt) and right == "1")) else None

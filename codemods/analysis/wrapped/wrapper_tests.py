@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from codemods.analysis.handlers import handler_over
+from codemods.analysis.ranks.kept_world_sizes import asks_for_kept_size
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 
@@ -45,9 +46,10 @@ def counts_devices(text: str) -> bool:
 def is_tested(module: SourceModule, node: ast.AST, wrap: ast.AST | None = None) -> bool:
     """True where a test round the place, or an exit above it, asks; not where the wrap stands under the same test."""
     shared = {id(up) for up in module.ancestors(wrap)} if wrap is not None else set()
-    return any(id(holder) not in shared and asks_for_wrapper(module.text_of(test)) for holder, test in _tests(module, node)) or (
-        is_caught(module, node)
-    )
+    tests = [test for holder, test in _tests(module, node) if id(holder) not in shared]
+    if any(asks_for_wrapper(module.text_of(test)) or asks_for_kept_size(module, test) for test in tests):
+        return True
+    return is_caught(module, node)
 
 
 def tests_over(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:
