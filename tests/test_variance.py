@@ -101,6 +101,18 @@ DIFFER = {
     "a share": ("mine = rows[rank::world]\nprobe(len(mine))", Cause.DATA),
     "a counter of unequal shares": ("for i, row in enumerate(rows[rank::world]):\n    pass\nprobe(i)", Cause.DATA),
     "an entry of a dict": ("config = {}\nconfig['rank'] = rank\nprobe(config['rank'])", Cause.RANK),
+    "an entry of a dict, under a constant": (
+        "import keys\nconfig = {}\nconfig[keys.RANK] = rank\nprobe(config[keys.RANK])", Cause.RANK,
+    ),
+    "an entry of a dict, got under a constant": (
+        "SLOT = 'slot'\nconfig = {}\nconfig[SLOT] = rank\nprobe(config.get(SLOT))", Cause.RANK,
+    ),
+    "an entry under a name that a loop gives": (
+        "config = {}\nfor key in keys:\n    config[key] = rank\nprobe(config['lr'])", Cause.RANK,
+    ),
+    "own data under another constant": (
+        "import keys\nout = made()\nfor batch in loader:\n    out[keys.LOSS] = batch.mean()\nprobe(out)", Cause.DATA,
+    ),
     "a list of batches": ("seen = []\nfor batch in loader:\n    seen.append(batch.mean())\nprobe(sum(seen))", Cause.DATA),
     "a signal": (
         "import signal\nflag = {'stop': False}\ndef on(signum, frame):\n    flag['stop'] = True\n"
@@ -163,6 +175,13 @@ SAME = {
     "a helper by its name": "for batch in loader:\n    probe(reduce_mean(batch.sum()))",
     "a part of a tuple": "a, b = 1, time.time()\nprobe(a)",
     "another entry": "config = {}\nconfig['lr'] = 1\nconfig['rank'] = rank\nprobe(config['lr'])",
+    "another entry, under a constant": (
+        "import keys\nconfig = {}\nconfig[keys.LR] = 1\nconfig[keys.RANK] = rank\nprobe(config[keys.LR])"
+    ),
+    "what takes up a dict with the rank under a constant": (
+        "class Keys:\n    RANK, MODES = 'rank', 'modes'\ndef run(config):\n    probe(config[Keys.MODES])\n"
+        "given, whole = read(path), {}\ngiven[Keys.RANK] = rank\nwhole.update(given)\nrun(whole)"
+    ),
     "an entry that is given anew": "stats = {'loss': 0}\nstats['loss'] = 1\nprobe(stats['loss'])",
     "a share that divides": "n = len(rows) // world\nmine = rows[rank * n:(rank + 1) * n]\nprobe(len(mine))",
     "a dict with the rank": "settings = {'rank': rank, 'lr': 1}\nprobe(settings.get('lr'))",
