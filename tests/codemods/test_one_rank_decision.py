@@ -1719,3 +1719,47 @@ def test_whether_a_loader_has_batches_is_the_same_on_all_ranks(test: str) -> Non
 @pytest.mark.parametrize("test", ["next(iter(held)).sum() > 3", "any(batch.sum() > 3 for batch in held)"])
 def test_what_a_loader_hands_out_is_not(test: str) -> None:
     assert findings_of(RULE, SHARED_OUT.format(test=test, given="held"))
+
+
+SAMPLES = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    rows = Rows(args)
+    loader = DataLoader(rows, batch_size=4, {shared}, collate_fn=lists)
+    model = DistributedDataParallel(build(args))
+    run(model, loader, torch.optim.SGD(model.parameters(), 0.1))
+
+
+def run(model, loader, optimizer):
+    for images, targets in loader:
+        if {test}:
+            continue
+        optimizer.zero_grad()
+        model(images, targets).backward()
+        optimizer.step()
+
+
+main(parse())
+"""
+SHARED = "sampler=DistributedSampler(rows)"
+
+
+@pytest.mark.parametrize("test", ["any(len(t) < 1 for t in targets)", "not all(t['boxes'].size(0) > 0 for t in targets)"])
+def test_a_sample_without_rows(test: str) -> None:
+    check_told(RULE, SAMPLES.format(shared=SHARED, test=test), reason="reduce the deciding number over the ranks first")
+
+
+@pytest.mark.parametrize("test", ["len(targets) < 1", "any(len(t) < 32 for t in targets)", "images.size(0) == 0"])
+def test_what_no_sample_can_lack(test: str) -> None:
+    check_nothing(RULE, SAMPLES.format(shared=SHARED, test=test))
+
+
+def test_samples_that_all_ranks_draw_alike() -> None:
+    check_nothing(RULE, SAMPLES.format(shared="shuffle=False", test="any(len(t) < 1 for t in targets)"))

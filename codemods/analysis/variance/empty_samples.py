@@ -118,6 +118,9 @@ def _is_batch(state: State, node: ast.expr) -> bool:
 
 
 def _is_loader(state: State, source: ast.expr) -> bool:
+    """True for a loader, and for a parameter: what callers hand over decides whether what it gives is the rank's own."""
+    if isinstance(source, ast.Name) and state.is_parameter(source.id):
+        return True
     return isinstance(source, (ast.Name, ast.Attribute)) and state.value(source).kind is Kind.LOADER
 
 
