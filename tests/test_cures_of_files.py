@@ -102,7 +102,8 @@ def test_what_is_read_for_the_write_alone_is_read_on_rank_zero(between: str, alo
 
 COPIED = (
     "import os, shutil, yaml\nimport torch.distributed as dist\n\n\ndef main(args):\n    dist.init_process_group('gloo')\n"
-    "    rank = dist.get_rank()\n    {above}\n    {made}\n    train(args, settings)\n    if rank == 0:\n        print('done')\n\n\n"
+    "    rank = dist.get_rank()\n    {above}\n    {made}\n    train(args, settings)\n"
+    "    if rank == 0:\n        print('done')\n\n\n"
     "if __name__ == '__main__':\n    main(parse())\n"
 )
 OF_SOURCE, OF_TARGET = "settings = yaml.safe_load(open(args.given))", "settings = yaml.safe_load(open(args.kept))"
@@ -135,12 +136,14 @@ EARLY = (
 def test_no_barrier_is_advised_above_the_start_of_the_group(later: bool) -> None:
     start = "dist.init_process_group('gloo')"
     source = EARLY.format(first="pass" if later else start, last=start if later else "pass")
-    found = check_told(UnguardedFileIo, source, reason="there is no group for a barrier yet" if later else "right above this line")
+    told = "there is no group for a barrier yet" if later else "right above this line"
+    found = check_told(UnguardedFileIo, source, reason=told)
     assert ("right above this line" in found.reason) is not later
 
 
 SHARED = (
-    "import json, os\nfrom torch.nn.parallel import DistributedDataParallel\n\nlocal_rank = int(os.environ.get('LOCAL_RANK', 0))\n"
+    "import json, os\nfrom torch.nn.parallel import DistributedDataParallel\n\n"
+    "local_rank = int(os.environ.get('LOCAL_RANK', 0))\n"
     "world = int(os.environ.get('WORLD_SIZE', 1))\n\n\ndef main(args):\n    model = DistributedDataParallel(build(args))\n"
     "    questions = load(args.questions)\n    mine = {mine}\n    answers = []\n    for first in range(0, len(mine), 8):\n"
     "        answers.extend(model.module.answer(mine[first:first + 8]))\n    path = next_free_name(args.out)\n"
@@ -153,7 +156,10 @@ SHARED = (
 @pytest.mark.parametrize("given", ["json.dump({'answer': answer}, f)", "f.write(answer)"])
 @pytest.mark.parametrize(
     ("mine", "own"),
-    [("questions[local_rank * len(questions) // world : (local_rank + 1) * len(questions) // world]", True), ("questions", False)],
+    [
+        ("questions[local_rank * len(questions) // world : (local_rank + 1) * len(questions) // world]", True),
+        ("questions", False),
+    ],
 )
 def test_each_rank_writes_its_share_to_one_name(mine: str, own: bool, given: str) -> None:
     (found, *_) = findings_of(UnguardedFileIo, SHARED.format(mine=mine, given=given))

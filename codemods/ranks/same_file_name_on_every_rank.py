@@ -15,8 +15,8 @@ from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
 _SHOWN_BATCH = (
-    "each round writes the file anew, so that it holds one batch with one process, too: let rank 0 alone write it, or put the rank "
-    "into the name"
+    "each round writes the file anew, so that it holds one batch with one process, too: let rank 0 alone write it, or put the "
+    "rank into the name"
 )
 _SHOWN = 40  # characters of the value in a message
 

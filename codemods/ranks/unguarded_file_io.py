@@ -48,7 +48,14 @@ from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
 from codemods.analysis.files.sent_on import sent_on_by_all
 from codemods.analysis.files.settings_dumps import is_unread_settings
 from codemods.analysis.files.source_copies import copies_source
-from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of, own_share_in, shared_out
+from codemods.analysis.files.told_files import (
+    advice_for,
+    gathered_first,
+    is_above_the_start,
+    message_of,
+    own_share_in,
+    shared_out,
+)
 from codemods.analysis.files.writing_functions import WRITES, writes_below
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group

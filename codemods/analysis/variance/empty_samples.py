@@ -100,7 +100,9 @@ def _gives_part(state: State, bound: Binding, name: str) -> bool:
         return isinstance(target, (ast.Tuple, ast.List)) and _names(target, name) and _is_loader(state, source)
     if bound.value is None:
         return False
-    return _is_batch(state, bound.value) if bound.part else isinstance(bound.value, ast.Subscript) and _is_part(state, bound.value)
+    if bound.part:
+        return _is_batch(state, bound.value)
+    return isinstance(bound.value, ast.Subscript) and _is_part(state, bound.value)
 
 
 def _is_batch(state: State, node: ast.expr) -> bool:
