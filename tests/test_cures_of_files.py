@@ -98,3 +98,70 @@ def test_what_is_read_for_the_write_alone_is_read_on_rank_zero(between: str, alo
     (found,) = findings_of(UnguardedFileIo, ROWS.format(between=between))
     assert ("let rank 0 alone read it (line 10), change it and write it" in found.reason) is alone
     assert ("a barrier right above this line" in found.reason) is not alone
+
+
+COPIED = (
+    "import os, shutil, yaml\nimport torch.distributed as dist\n\n\ndef main(args):\n    dist.init_process_group('gloo')\n"
+    "    rank = dist.get_rank()\n    {above}\n    {made}\n    train(args, settings)\n"
+    "    if rank == 0:\n        print('done')\n\n\n"
+    "if __name__ == '__main__':\n    main(parse())\n"
+)
+OF_SOURCE, OF_TARGET = "settings = yaml.safe_load(open(args.given))", "settings = yaml.safe_load(open(args.kept))"
+
+
+@pytest.mark.parametrize(
+    ("above", "made", "waits"),
+    [
+        (OF_SOURCE, "shutil.copy(args.given, args.kept)", False),
+        (OF_SOURCE, "shutil.copyfile(args.given, args.kept)", False),
+        ("settings = os.path.isfile(args.given)", "shutil.copy2(args.given, args.kept)", False),
+        (OF_TARGET, "shutil.copy(args.given, args.kept)", True),
+        (OF_SOURCE, "shutil.move(args.given, args.kept)", True),  # what is moved is gone for those that come later
+    ],
+)
+def test_what_a_copy_reads_is_not_what_it_writes(above: str, made: str, waits: bool) -> None:
+    found = findings_of(UnguardedFileIo, COPIED.format(above=above, made=made))
+    assert found
+    assert any("barrier" in f.reason for f in found) is waits, [f.reason for f in found]
+
+
+EARLY = (
+    "import os\nimport torch.distributed as dist\n\n\ndef main(args):\n    rank = int(os.environ['RANK'])\n    {first}\n"
+    "    old = open(args.out).read()\n    with open(args.out, 'w') as f:\n        f.write('begun')\n    {last}\n"
+    "    if rank == 0:\n        print(old)\n    train(args, old)\n\n\nif __name__ == '__main__':\n    main(parse())\n"
+)
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_no_barrier_is_advised_above_the_start_of_the_group(later: bool) -> None:
+    start = "dist.init_process_group('gloo')"
+    source = EARLY.format(first="pass" if later else start, last=start if later else "pass")
+    told = "there is no group for a barrier yet" if later else "right above this line"
+    found = check_told(UnguardedFileIo, source, reason=told)
+    assert ("right above this line" in found.reason) is not later
+
+
+SHARED = (
+    "import json, os\nfrom torch.nn.parallel import DistributedDataParallel\n\n"
+    "local_rank = int(os.environ.get('LOCAL_RANK', 0))\n"
+    "world = int(os.environ.get('WORLD_SIZE', 1))\n\n\ndef main(args):\n    model = DistributedDataParallel(build(args))\n"
+    "    questions = load(args.questions)\n    mine = {mine}\n    answers = []\n    for first in range(0, len(mine), 8):\n"
+    "        answers.extend(model.module.answer(mine[first:first + 8]))\n    path = next_free_name(args.out)\n"
+    "    with open(path, 'w') as f:\n        for i, answer in enumerate(answers):\n            if args.short:\n"
+    "                answer = cut(answer)\n                {given}\n            f.write('\\n')\n"
+    "    if local_rank == 0:\n        print('done')\n\n\nif __name__ == '__main__':\n    main(parse())\n"
+)
+
+
+@pytest.mark.parametrize("given", ["json.dump({'answer': answer}, f)", "f.write(answer)"])
+@pytest.mark.parametrize(
+    ("mine", "own"),
+    [
+        ("questions[local_rank * len(questions) // world : (local_rank + 1) * len(questions) // world]", True),
+        ("questions", False),
+    ],
+)
+def test_each_rank_writes_its_share_to_one_name(mine: str, own: bool, given: str) -> None:
+    (found, *_) = findings_of(UnguardedFileIo, SHARED.format(mine=mine, given=given))
+    assert ("put the rank into the name" in found.reason) is own, found.reason
+    assert ("put the test round the opening" in found.reason) is not own

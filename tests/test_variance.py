@@ -101,6 +101,33 @@ DIFFER = {
     "a share": ("mine = rows[rank::world]\nprobe(len(mine))", Cause.DATA),
     "a counter of unequal shares": ("for i, row in enumerate(rows[rank::world]):\n    pass\nprobe(i)", Cause.DATA),
     "an entry of a dict": ("config = {}\nconfig['rank'] = rank\nprobe(config['rank'])", Cause.RANK),
+    "an entry of a dict, under a constant": (
+        "import keys\nconfig = {}\nconfig[keys.RANK] = rank\nprobe(config[keys.RANK])", Cause.RANK,
+    ),
+    "an entry of a dict, got under a constant": (
+        "SLOT = 'slot'\nconfig = {}\nconfig[SLOT] = rank\nprobe(config.get(SLOT))", Cause.RANK,
+    ),
+    "an entry under a name that a loop gives": (
+        "config = {}\nfor key in keys:\n    config[key] = rank\nprobe(config['lr'])", Cause.RANK,
+    ),
+    "own data under another constant": (
+        "import keys\nout = made()\nfor batch in loader:\n    out[keys.LOSS] = batch.mean()\nprobe(out)", Cause.DATA,
+    ),
+    "a sample without rows": (
+        "for images, targets in loader:\n    probe(any(len(t) < 1 for t in targets))", Cause.DATA,
+    ),
+    "a sample without boxes": (
+        "for i, (images, targets) in enumerate(loader):\n    targets = [{k: v.to(0) for k, v in t.items()} for t in targets]\n"
+        "    probe(all(t['boxes'].shape[0] > 0 for t in targets))", Cause.DATA,
+    ),
+    "a sample of a batch by its key": (
+        "for batch in loader:\n    for image, marks in zip(batch['image'], batch['marks']):\n        probe(len(marks) == 0)",
+        Cause.DATA,
+    ),
+    "the first sample": (
+        "for batch in loader:\n    images, targets = batch\n    marks = targets[0]['marks']\n    probe(marks.numel() == 0)",
+        Cause.DATA,
+    ),
     "a list of batches": ("seen = []\nfor batch in loader:\n    seen.append(batch.mean())\nprobe(sum(seen))", Cause.DATA),
     "a signal": (
         "import signal\nflag = {'stop': False}\ndef on(signum, frame):\n    flag['stop'] = True\n"
@@ -163,6 +190,24 @@ SAME = {
     "a helper by its name": "for batch in loader:\n    probe(reduce_mean(batch.sum()))",
     "a part of a tuple": "a, b = 1, time.time()\nprobe(a)",
     "another entry": "config = {}\nconfig['lr'] = 1\nconfig['rank'] = rank\nprobe(config['lr'])",
+    "another entry, under a constant": (
+        "import keys\nconfig = {}\nconfig[keys.LR] = 1\nconfig[keys.RANK] = rank\nprobe(config[keys.LR])"
+    ),
+    "what takes up a dict with the rank under a constant": (
+        "class Keys:\n    RANK, MODES = 'rank', 'modes'\ndef run(config):\n    probe(config[Keys.MODES])\n"
+        "given, whole = read(path), {}\ngiven[Keys.RANK] = rank\nwhole.update(given)\nrun(whole)"
+    ),
+    "the number of samples": "for images, targets in loader:\n    probe(len(targets) < 1)",
+    "the parts of a batch, one by one": "for batch in loader:\n    probe(any(len(part) < 1 for part in batch))",
+    "the number of samples under a key": "for batch in loader:\n    probe(len(batch['image']) == 0)",
+    "batches of two loaders": (
+        "for a, b in zip(loader, loader):\n    probe(any(len(part) == 0 for part in a))"
+    ),
+    "how long a sample is, which may be padded": "for rows, marks in loader:\n    probe(all(len(row) == 512 for row in rows))",
+    "samples that are gathered": (
+        "for images, targets in loader:\n    targets = accelerator.gather_for_metrics(targets)\n"
+        "    probe(any(len(t) < 1 for t in targets))"
+    ),
     "an entry that is given anew": "stats = {'loss': 0}\nstats['loss'] = 1\nprobe(stats['loss'])",
     "a share that divides": "n = len(rows) // world\nmine = rows[rank * n:(rank + 1) * n]\nprobe(len(mine))",
     "a dict with the rank": "settings = {'rank': rank, 'lr': 1}\nprobe(settings.get('lr'))",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, runs_trials
-from codemods.analysis.files.named_by_rank import named_by_rank
+from codemods.analysis.files.named_by_rank import Renamed, named_by_rank
+from codemods.analysis.files.one_batch_kept import keeps_one_batch
 from codemods.analysis.files.own_contents import SPEAKING, OwnContent, own_contents
 from codemods.analysis.run_by_ranks import may_be_run_by_ranks
 from codemods.api.codemod import DdpCodemod
@@ -13,6 +14,10 @@ from codemods.api.findings import Applicability, Evidence, Finding
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
+_SHOWN_BATCH = (
+    "each round writes the file anew, so that it holds one batch with one process, too: let rank 0 alone write it, or put the "
+    "rank into the name"
+)
 _SHOWN = 40  # characters of the value in a message
 
 
@@ -84,6 +89,7 @@ class SameFileNameOnEveryRank(DdpCodemod):
     - Says nothing of what is gathered or reduced first, of what is the same on every rank, and of lines that are added (`"a"`).
     - Says nothing of `torch.save` (DDP501), and under a test of the rank.
     - Reports a name that the repository says elsewhere: whoever reads it has to read all of them.
+    - Reports what each round of a loop over batches writes anew: it is there to look at, and rank 0's may do.
     - Reports a name that is not written out, and a place where the rank cannot be asked for.
     - Other hooks of Lightning and transformers (DDP201, DDP202); a repository's own tests.
 
@@ -115,7 +121,8 @@ class SameFileNameOnEveryRank(DdpCodemod):
 
     def _tell(self, module: SourceModule, project: Project, one: OwnContent) -> Finding:
         statement = module.statement_of(one.found.file.call)
-        made = named_by_rank(project, module, one.found.file.path, statement)
+        shown = not one.value.mean and keeps_one_batch(project, module, one.found.file)
+        made = Renamed((), why=_SHOWN_BATCH) if shown else named_by_rank(project, module, one.found.file.path, statement)
         text = one.text if len(one.text) <= _SHOWN else one.text[: _SHOWN - 3] + "..."
         chain = [Evidence("static", link.text, link.path, link.line) for link in one.value.chain]
         return self.finding(

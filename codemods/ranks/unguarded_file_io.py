@@ -39,7 +39,7 @@ from codemods.analysis.files.items_of_a_loop import advice_for_items, is_of_a_sh
 from codemods.analysis.files.own_contents import holds_own
 from codemods.analysis.files.own_results import filled_by_batches
 from codemods.analysis.files.paths_given_out import given_out
-from codemods.analysis.files.paths_in_statements import paths_in
+from codemods.analysis.files.paths_in_statements import changed_paths_in, paths_in
 from codemods.analysis.files.reads_beside import for_readers
 from codemods.analysis.files.rounds_of_own import in_own_rounds
 from codemods.analysis.files.save_judgement import Judgement
@@ -48,7 +48,14 @@ from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
 from codemods.analysis.files.sent_on import sent_on_by_all
 from codemods.analysis.files.settings_dumps import is_unread_settings
 from codemods.analysis.files.source_copies import copies_source
-from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of, shared_out
+from codemods.analysis.files.told_files import (
+    advice_for,
+    gathered_first,
+    is_above_the_start,
+    message_of,
+    own_share_in,
+    shared_out,
+)
 from codemods.analysis.files.writing_functions import WRITES, writes_below
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
@@ -58,7 +65,7 @@ from codemods.analysis.output.effects import Effect, Kind, effects_of_function, 
 from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import Spelling, guard_for, has_guard, written_out
 from codemods.analysis.output.observers import is_taken_as_a_whole
-from codemods.analysis.output.opened_files import emptied_above
+from codemods.analysis.output.opened_files import opened_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.package_names import asks_the_group
 from codemods.analysis.output.rank_data import rank_local
@@ -374,10 +381,11 @@ class UnguardedFileIo(DdpCodemod):
             reason = "let `rank_zero_only.rank == 0` do it, and find the file under its old and its new name on every rank"
             yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
             return
-        if told := self._why_not(module, project, function, run, paths):
+        changed = [p for s in run.statements for p in changed_paths_in(s)]
+        if told := self._why_not(module, project, function, run, changed):
             yield self.finding(module, run.first, message, evidence=evidence, reason=told)
             return
-        told, other_harm = for_readers(project, module, function, run, paths)
+        told, other_harm = for_readers(project, module, function, run, changed)
         if told:
             message = f"every rank comes here, and {phrases(files[:1])}: {other_harm or harm}"
             yield self.finding(module, run.first, message, evidence=evidence, reason=told)
@@ -425,8 +433,10 @@ class UnguardedFileIo(DdpCodemod):
                 return f"whoever gets `{out}` may read the file, on every rank: let rank 0 write it, with a barrier behind it"
         if (sent := sent_on_by_all(project, module, run.last, paths)) is not None:
             return f"every rank sends that file on in line {sent}: put the test round both"
-        if opened := emptied_above(module, run.statements):
-            return f"every rank opens that file, and empties it, in line {opened}: put the test round the opening too"
+        if (opening := opened_above(module, run.statements)) is not None:
+            if own := own_share_in(project, module, opening):
+                return own
+            return f"every rank opens that file, and empties it, in line {opening.lineno}: put the test round the opening too"
         return ""
 
     def _constructor(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:

@@ -1746,3 +1746,47 @@ def test_an_error_in_a_step_that_one_rank_alone_makes() -> None:
     alone = "if rank != 0:\n        return"
     assert not [f for f in findings_of(OneRankDecision, PROBE.format(guard=alone, kind="RuntimeError")) if f.span.line > 8]
     assert findings_of(OneRankDecision, PROBE.format(guard="print(rank)", kind="RuntimeError"))
+
+
+SAMPLES = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    rows = Rows(args)
+    loader = DataLoader(rows, batch_size=4, {shared}, collate_fn=lists)
+    model = DistributedDataParallel(build(args))
+    run(model, loader, torch.optim.SGD(model.parameters(), 0.1))
+
+
+def run(model, loader, optimizer):
+    for images, targets in loader:
+        if {test}:
+            continue
+        optimizer.zero_grad()
+        model(images, targets).backward()
+        optimizer.step()
+
+
+main(parse())
+"""
+SHARED = "sampler=DistributedSampler(rows)"
+
+
+@pytest.mark.parametrize("test", ["any(len(t) < 1 for t in targets)", "not all(t['boxes'].size(0) > 0 for t in targets)"])
+def test_a_sample_without_rows(test: str) -> None:
+    check_told(RULE, SAMPLES.format(shared=SHARED, test=test), reason="reduce the deciding number over the ranks first")
+
+
+@pytest.mark.parametrize("test", ["len(targets) < 1", "any(len(t) < 32 for t in targets)", "images.size(0) == 0"])
+def test_what_no_sample_can_lack(test: str) -> None:
+    check_nothing(RULE, SAMPLES.format(shared=SHARED, test=test))
+
+
+def test_samples_that_all_ranks_draw_alike() -> None:
+    check_nothing(RULE, SAMPLES.format(shared="shuffle=False", test="any(len(t) < 1 for t in targets)"))

@@ -278,3 +278,26 @@ def test_what_the_predict_of_lightning_returns_is_of_the_own_share() -> None:
 def test_predictions_that_are_not_of_the_own_share(old: str, new: str) -> None:
     assert old in PREDICTED
     check_nothing(RULE, PREDICTED.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("fill", "shown"),
+    [
+        (f"{OWN}        np.save(os.path.join(out, 'seen.npy'), net(x))\n", True),
+        (f"{OWN}        with open('seen.json', 'w') as f:\n            json.dump(net(x).tolist(), f)\n", True),
+        (f"{FILL}        np.save('seen.npy', np.asarray(found))\n", False),  # the batches so far
+        (f"{OWN}        y = net(x)\n    for epoch in range(3):\n        np.save('seen.npy', y)\n", False),
+    ],
+)
+def test_what_each_round_writes_anew_is_there_to_look_at(fill: str, shown: bool) -> None:
+    (found,) = findings_of(RULE, script(fill=fill))
+    assert ("it holds one batch with one process, too" in found.reason) is shown, found.reason
+    assert bool(found.edits) is not shown
+
+
+def test_the_batch_that_is_asked_for_by_next() -> None:
+    fill = (
+        "    rows = iter(DataLoader(data, sampler=DistributedSampler(data)))\n    for i in range(9):\n        x = next(rows)\n"
+        "        if i == 0:\n            np.save('seen.npy', x)\n"
+    )
+    check_told(RULE, script(fill=fill), reason="it holds one batch with one process, too")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.files.file_calls import Act, FileCall
+from codemods.analysis.files.file_calls import Act, FileCall, file_call
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.hooks import WRITER_HOOKS
 from codemods.analysis.names import last, qualified
@@ -50,6 +50,13 @@ def own_among(project: Project, module: SourceModule, statements: Iterable[ast.s
     analysis = variance(project)
     names = (n for s in statements for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
     return next((found for n in names if (found := _own(analysis, module, n)) is not None), None)
+
+
+def own_in(project: Project, module: SourceModule, opening: ast.Call) -> tuple[str, Value] | None:
+    """(what is written, what is known of it) of the file that a call opens, where it is made of this rank's own share."""
+    analysis, file = variance(project), file_call(module, opening)
+    written = contents(module, file) if file is not None else ()
+    return next((own for node in written if (own := _own(analysis, module, node)) is not None), None)
 
 
 def _find(project: Project, module: SourceModule) -> Iterator[OwnContent]:

@@ -14,6 +14,7 @@ from codemods.files.source import SourceModule, walk
 _ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
 _PATH_KEYWORDS = frozenset({"f", "file", "filename", "fname", "fp", "path", "path_or_buf", "filepath", "path_or_buffer"})
 _TAKES_TWO = frozenset({"rename", "renames", "replace", "move", "copy", "copy2", "copyfile", "copytree"})
+_LEAVES_THE_FIRST = frozenset({"copy", "copy2", "copyfile", "copytree"})  # what is copied stays what it was
 _TAKES_PATH = (
     {"open", "to_csv", "to_json", "to_parquet", "to_pickle", "to_excel", "savefig"}
     | {last(name) for name in host_only.WRITERS} - {"dump", "safe_dump", "dump_all", "writer", "DictWriter", "save_image"}
@@ -22,6 +23,16 @@ _TAKES_PATH = (
 
 def paths_in(statement: ast.stmt) -> list[ast.expr]:
     """The expressions of the files that a statement opens, writes or deletes, as far as they are written there."""
+    return _paths(statement, whole=True)
+
+
+def changed_paths_in(statement: ast.stmt) -> list[ast.expr]:
+    """Those without what is only copied from: a copy changes its target alone, a move both."""
+    return _paths(statement, whole=False)
+
+
+def _paths(statement: ast.stmt, *, whole: bool) -> list[ast.expr]:
+    """whole: with the sources of copies."""
     out: list[ast.expr] = []
     for node in walk(statement):
         if not isinstance(node, ast.Call):
@@ -30,7 +41,8 @@ def paths_in(statement: ast.stmt) -> list[ast.expr]:
         if isinstance(node.func, ast.Attribute) and name == "open" and node.args and is_mode(node.args[0]):
             out.append(node.func.value)
         elif name in _TAKES_PATH and node.args:
-            out += node.args[: 2 if name in _TAKES_TWO else 1]
+            first = 0 if whole or name not in _LEAVES_THE_FIRST else 1
+            out += node.args[first : 2 if name in _TAKES_TWO else 1]
         elif name in _TAKES_PATH or name == "save":
             out += [k.value for k in node.keywords if k.arg in _PATH_KEYWORDS]
         elif name in host_only.WRITING_METHODS - _ON_HANDLES and isinstance(node.func, ast.Attribute):

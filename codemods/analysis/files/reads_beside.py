@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.files.file_calls import Act, file_call
 from codemods.analysis.files.file_paths import forms
+from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.ranks.rank_guards import ranks_at
@@ -72,9 +73,13 @@ def for_readers(
             if serves_the_write(module, function, first, run):
                 advice = f"let rank 0 alone read it (line {first.lineno}), change it and write it: nobody else uses what is read"
                 return advice, f"each rank reads it (line {first.lineno}) and writes it anew: entries are lost, or there twice"
-            advice = "let all ranks read it first: a barrier right above this line, then rank 0 alone writes"
-            return advice, f"a rank that comes later to line {first.lineno} reads what is written here"
+            harm = f"a rank that comes later to line {first.lineno} reads what is written here"
+            if later := group_comes_later(project, module, run.first):
+                return f"there is no group for a barrier yet, for {later}: let rank 0 write it below that, behind a barrier", harm
+            return "let all ranks read it first: a barrier right above this line, then rank 0 alone writes", harm
         if reader:
+            if later := group_comes_later(project, module, run.first):
+                return f"{reader} on every rank, and there is no group for a barrier yet: {later}", ""
             return f"{reader} on every rank: the guard needs a barrier behind it, or the others read too early", ""
     return "", ""
 

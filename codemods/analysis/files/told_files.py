@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.files_of_all import FileOfAll
 from codemods.analysis.files.filled_on_demand import is_asked_for
-from codemods.analysis.files.own_contents import own_among
+from codemods.analysis.files.own_contents import own_among, own_in
 from codemods.analysis.files.own_results import Filled, filled_by_batches
 from codemods.analysis.files.read_at_import import read_at_import
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
@@ -20,6 +20,7 @@ from codemods.analysis.names import dotted, qualified
 from codemods.analysis.output.environment_guards import may_lack_rank
 from codemods.analysis.ranks.asked_by_callers import asked_by_callers
 from codemods.analysis.short_texts import shortened
+from codemods.analysis.variance.values import Value
 from codemods.files.source import SourceModule, line_of
 from codemods.store.project import Project
 
@@ -52,9 +53,17 @@ def gathered_first(own: Filled) -> str:
 
 def shared_out(project: Project, module: SourceModule, statements: Iterable[ast.stmt]) -> str:
     """What is to be done first where statements write what is made of this rank's share of the data; "" where they do not."""
-    if (own := own_among(project, module, statements)) is None:
-        return ""
-    text, value = own
+    own = own_among(project, module, statements)
+    return _gathered_or_parted(module, *own) if own is not None else ""
+
+
+def own_share_in(project: Project, module: SourceModule, opening: ast.Call) -> str:
+    """The same for all that is written to the file that a call opens."""
+    own = own_in(project, module, opening)
+    return _gathered_or_parted(module, *own) if own is not None else ""
+
+
+def _gathered_or_parted(module: SourceModule, text: str, value: Value) -> str:
     link = value.chain[0]
     there = f"line {link.line}" if link.path == module.path else f"{link.path}:{link.line}"
     return (

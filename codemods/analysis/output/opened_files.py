@@ -12,7 +12,13 @@ from codemods.files.source import SourceModule, walk
 
 
 def emptied_above(module: SourceModule, statements: Sequence[ast.stmt]) -> int:
-    """The line in which a file is opened anew, outside of the statements that write to it; 0 without one.
+    """The line in which a file is opened anew, outside of the statements that write to it; 0 without one."""
+    opening = opened_above(module, statements)
+    return opening.lineno if opening is not None else 0
+
+
+def opened_above(module: SourceModule, statements: Sequence[ast.stmt]) -> ast.Call | None:
+    """The call that opens a file anew, outside of the statements that write to it.
 
     Under a test of its own rank 0 would still write, and a slower rank empty the file behind it.
     """
@@ -24,15 +30,15 @@ def emptied_above(module: SourceModule, statements: Sequence[ast.stmt]) -> int:
             for item in up.items if isinstance(up, (ast.With, ast.AsyncWith)) else ():
                 bound = isinstance(item.optional_vars, ast.Name) and item.optional_vars.id in taken
                 if bound and isinstance(item.context_expr, ast.Call) and _empties(item.context_expr):
-                    return item.context_expr.lineno
+                    return item.context_expr
             if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 break
         for name in (n for n in walk(statement) if isinstance(n, ast.Name) and n.id in taken):
             for binding in reaching(module, name, bindings_of(module, name)):
                 value = binding.value
                 if isinstance(value, ast.Call) and id(value) not in inside and _empties(value):
-                    return value.lineno
-    return 0
+                    return value
+    return None
 
 
 def _names_given(call: ast.Call) -> Iterator[ast.Name]:

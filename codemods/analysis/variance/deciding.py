@@ -11,6 +11,7 @@ from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_sets import Ranks
+from codemods.analysis.variance.empty_samples import emptiness_of_sample
 from codemods.analysis.variance.paths import own_field
 from codemods.analysis.variance.shares import length_of
 from codemods.analysis.variance.state import State
@@ -77,6 +78,9 @@ def _compared(state: State, node: ast.Compare) -> Value:
             return plain(held) if held.keyed and held.cause.differs else UNKNOWN if held.params else SAME
     if _asks_for_launcher(state, node):
         return SAME
+    if (empty := emptiness_of_sample(state, node)) is not None:
+        state.value(node.left)
+        return empty
     if (counted := _asked_for_any(node)) is not None:
         state.value(node.left)
         return length_of(state.value(counted))

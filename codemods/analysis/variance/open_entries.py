@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from codemods.analysis.names import dotted
-from codemods.analysis.variance.paths import own_field
+from codemods.analysis.variance.paths import own_field, written_key
 from codemods.analysis.variance.values import REST, SAME, Cause, Value, join, plain
 from codemods.runtime.record import replace
 
@@ -28,12 +28,14 @@ def asked_entry(node: ast.Subscript, holder: Value) -> Value | None:
 
 def got_entry(call: ast.Call, holder: Value, known: Mapping[str, Value]) -> Value | None:
     """The same for `self.config.get("task")`; of a dict whose entries are known that entry. known: what names hold here."""
-    func, key = call.func, _text(call.args[0]) if call.args else None
-    if not isinstance(func, ast.Attribute) or func.attr != "get" or key is None or holder.thing is not None:
+    func, written = call.func, written_key(call.args[0]) if call.args else ""
+    if not isinstance(func, ast.Attribute) or func.attr != "get" or not written or holder.thing is not None:
         return None
     path = _path(func.value)
-    if path and (entry := f"{path}[{key!r}]") in known:
+    if path and (entry := f"{path}[{written}]") in known:
         return known[entry]
+    if (key := _text(call.args[0])) is None:
+        return None
     held = _held(holder, key)
     return open_under(key, path, holder if held is None else held) if held is not None or is_open_field(holder, path) else None
 

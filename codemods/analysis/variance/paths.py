@@ -30,10 +30,17 @@ def container_of(node: ast.expr) -> ast.expr:
 
 
 def entry_of(node: ast.Subscript) -> str:
-    """The path of one entry of a dict, where its key is written out."""
-    path = dotted(node.value)
-    key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-    return f"{path}[{key!r}]" if path and isinstance(key, str) else ""
+    """The path of one entry of a dict, where its key is written out, or a constant by its name."""
+    path, key = dotted(node.value), written_key(node.slice)
+    return f"{path}[{key}]" if path and key else ""
+
+
+def written_key(key: ast.expr) -> str:
+    """`'rank'` for a text, `Keys.RANK` for a constant, which has a name in capitals; "" for any other key."""
+    if isinstance(key, ast.Constant):
+        return repr(key.value) if isinstance(key.value, str) else ""
+    name = dotted(key)
+    return name if len(last(name)) > 1 and last(name).isupper() else ""
 
 
 def own_field(path: str) -> str:
