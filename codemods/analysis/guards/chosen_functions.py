@@ -90,10 +90,10 @@ def _behind(module: SourceModule, tests: list[ast.expr]) -> set[str]:
 def _reads(module: SourceModule, nodes: Iterable[ast.AST]) -> Iterator[ast.Name | ast.Attribute]:
     """The longest names: of `args.sharded` not `args`. The object of a field counts where the field is not found."""
     for node in (n for top in nodes for n in walk(top)):
-        if isinstance(node, ast.Attribute) and name_or_field_bindings(module, node):
-            yield node
-        elif isinstance(node, (ast.Name, ast.Attribute)) and not isinstance(module.parent(node), ast.Attribute):
-            yield node
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            field = isinstance(node, ast.Attribute) and bool(name_or_field_bindings(module, node))
+            if field or not isinstance(module.parent(node), ast.Attribute):
+                yield node
 
 
 def _owner(name: str) -> str:
