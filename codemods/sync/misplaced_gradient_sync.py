@@ -73,7 +73,7 @@ class MisplacedGradientSync(DdpCodemod):
       between.
     - Says nothing of a loop under `no_sync()` where a test or an exit stands over the step, another backward pass comes before
       it, the file steps two optimizers, or gradients or weights are averaged by hand.
-    - Reports such a loop: how its last micro batch is told from the others is a decision.
+    - Reports such a loop without a fix: its last micro batch has to run outside of the block.
     - A repository's own tests.
 
     ## References
