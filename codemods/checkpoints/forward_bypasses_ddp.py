@@ -87,7 +87,8 @@ class ForwardBypassesDdp(DdpCodemod):
     - Says nothing where the loss is made of a call of a wrapper too: that one makes DDP ready, and all gradients are averaged.
       One that `prepare` put round another model does not, where the optimizer that steps next is the first model's.
     - Says nothing of a method of a plain object that the module keeps (a schedule): no parameter runs in it.
-    - Says nothing where a wrapper is handed to a function that is not followed.
+    - Says nothing where a wrapper is handed to a function that is not followed, but one that gives it back under its name
+      (`net, optimizer = amp.initialize(net, optimizer)`): that one has not run it.
     - Says nothing of a helper that takes the wrapper away where the other arm of a test for several processes runs the wrapper.
     - Says nothing of a backward pass without an optimizer step in the file, of one for the gradient of an input, and of one in a
       function that sets the model to evaluation and has no optimizer (Grad-CAM).

@@ -38,8 +38,9 @@ class CollectiveUnderRankGuard(DdpCodemod):
     `trainer.log_dir`, `self.log(..., sync_dist=True)`, `Metric.compute()`), and those that put a state together of which each
     rank holds a part (FSDP's full `state_dict()`, `FSDP.optim_state_dict`, `summon_full_params`, `consolidate_state_dict`,
     `save_checkpoint` of what `deepspeed.initialize` gives), also where a project function reaches one, through any number of
-    calls and files. Lays the way of rank 0 through a function beside that of the other ranks, through loops,
-    `try`, `match`, contexts and conditional expressions, and reports the collective that has no partner, with both ways. Takes
+    calls and files, and where a setting chooses that function (`save = save_parts if args.sharded else save_whole`). Lays the way
+    of rank 0 through a function beside that of the other ranks, through loops, `try`, `match`, contexts and conditional
+    expressions, and reports the collective that has no partner, with both ways. Takes
     the guard off where nothing else stands under it, moves collectives at the head or the end of the guarded block out of it, and
     moves reads of Trainer properties above it. A model that rank 0 runs alone without gradients is run without its DDP wrapper.
     Reports the forward of a wrapper on some ranks where the model has buffers, or is not seen: a field that an heir fills, a
@@ -90,6 +91,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Says nothing where the other ranks have a collective of their own: zero-first pairs, `gather` with different arguments,
       barriers at both exits, a half that stands in the caller.
     - Says nothing of groups of ranks (`group=`), of `is_initialized()` tests and of `rank == src`, whose ranks are not shown.
+    - Says nothing of a function that a setting chooses where a test over the call may ask for the same setting.
     - Says nothing where the function round this one has the other half (the others answer in a loop).
     - Says nothing of the `else` of `hasattr(model, "module")`, to which no wrapper comes.
     - Says nothing where the other branch makes calls, or another rank has the same call: it may be the other half of a

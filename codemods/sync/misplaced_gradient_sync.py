@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted
 from codemods.analysis.positions import above
+from codemods.analysis.wrapped.quiet_steps import Quiet, quiet_steps
 from codemods.analysis.wrapped.sync_switches import FLAG, Inverted, Late, inverted_switches, late_switches, opposite
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertBefore, RemoveStatement, ReplaceExpression
@@ -23,7 +24,8 @@ class MisplacedGradientSync(DdpCodemod):
     ## What it does
     Finds `model.require_backward_grad_sync = ...` between the forward and the backward of a micro batch, and moves it in front of
     the forward. Finds a condition that is the opposite of the one under which the optimizer steps
-    (`model.require_backward_grad_sync = i % n != 0`, `model.no_sync() if i % n == 0`), and takes that one.
+    (`model.require_backward_grad_sync = i % n != 0`, `model.no_sync() if i % n == 0`), and takes that one. Reports a loop over
+    all micro batches of a step that stands under `model.no_sync()`.
 
     ## Why it matters
     DDP looks at the flag in the forward, which arms the average of the backward. Set behind it, the flag decides over the next
@@ -69,6 +71,9 @@ class MisplacedGradientSync(DdpCodemod):
     - Says nothing of conditions that do not count (`%`), and of those that are written in another way than the step's.
     - Reports a switch that cannot be moved as a line: under a test with other lines or comments, or of what is worked out
       between.
+    - Says nothing of a loop under `no_sync()` where a test or an exit stands over the step, another backward pass comes before
+      it, the file steps two optimizers, or gradients or weights are averaged by hand.
+    - Reports such a loop without a fix: its last micro batch has to run outside of the block.
     - A repository's own tests.
 
     ## References
@@ -91,6 +96,8 @@ class MisplacedGradientSync(DdpCodemod):
             yield self._late(module, late)
         for inverted in inverted_switches(module):
             yield self._inverted(module, inverted)
+        for quiet in quiet_steps(project, module):
+            yield self._quiet(module, quiet)
 
     def _late(self, module: SourceModule, found: Late) -> Finding:
         edits = _moved(module, found)
@@ -124,6 +131,19 @@ class MisplacedGradientSync(DdpCodemod):
                 Evidence("static", "the step", module.path, found.step.lineno),
             ],
             reason="assumes that the test over the step is the one that is meant" if edits else f"average where `{text}`",
+        )
+
+    def _quiet(self, module: SourceModule, found: Quiet) -> Finding:
+        return self.finding(
+            module,
+            found.quiet,
+            f"all micro batches run under `{found.wrapper}.no_sync()`, the last one too: the step in line {found.step.lineno} "
+            "takes gradients that no rank has averaged, and the weights of the ranks drift apart without an error",
+            evidence=[
+                Evidence("static", "the backward pass of each micro batch", module.path, found.backward.lineno),
+                Evidence("static", "the step, with no other backward pass in front of it", module.path, found.step.lineno),
+            ],
+            reason="run the last micro batch of a step outside of `no_sync()`, its forward and its backward",
         )
 
 

@@ -651,3 +651,39 @@ def test_a_name_for_a_method_of_the_module_inside() -> None:
     check_told(ForwardBypassesDdp, loop("loss = run(x, y)", wrap=wrap), reason="runs `forward` alone")
     check_nothing(ForwardBypassesDdp, loop("loss = run(x, y)", wrap="model = DDP(net)\n    run = args.module.loss"))
     check_nothing(ForwardBypassesDdp, loop("loss = run(x, y)", wrap="model = DDP(net)\n    run = model.forward"))
+
+
+@pytest.mark.parametrize(
+    "rework",
+    [
+        "self.net, self.optimizer = amp.initialize(self.net, self.optimizer)",
+        "self.net = fused(module=self.net)",
+        "[self.optimizer, self.net] = prepared(self.optimizer, self.net)",
+    ],
+)
+def test_a_call_that_gives_the_model_back_has_not_run_it(rework: str) -> None:
+    found = check_told(ForwardBypassesDdp, _reworked(rework), reason="the wrapper runs `forward` alone")
+    assert "self.net.module.step_of(...)" in found.message
+
+
+@pytest.mark.parametrize("run", ["self.first = score(self.net, loader)", "self.first, _ = score(self.net, self.optimizer)"])
+def test_a_call_that_gives_something_else_may_run_the_wrapper(run: str) -> None:
+    source = _reworked(run).replace("self.optimizer.lr", "self.first")
+    check_nothing(ForwardBypassesDdp, source)
+
+
+def _reworked(line: str) -> str:
+    return f"""{HEAD}
+class Trainer:
+    def __init__(self, net, optimizer, loader):
+        self.net = net
+        self.optimizer = optimizer
+        {line}
+        self.net = DDP(self.net)
+
+    def fit(self, loader):
+        for batch in loader:
+            loss = self.net.module.step_of(batch, self.net.width, self.optimizer.lr)
+            loss.backward()
+            self.optimizer.step()
+"""

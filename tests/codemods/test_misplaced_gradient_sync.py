@@ -101,3 +101,104 @@ def test_a_switch_outside_of_any_loop() -> None:
 
 def test_tests_of_a_repository() -> None:
     check_nothing(MisplacedGradientSync, loop(FORWARD, FLAG, BACK, *STEP), path="tests/test_train.py")
+
+
+QUIET = """from contextlib import nullcontext
+
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Trainer:
+    def __init__(self, net, optimizer, scaler, many):
+        self.net = DistributedDataParallel(net) if many else net
+        self.optimizer = optimizer
+        self.scaler = scaler
+        self.is_distributed = many
+
+    def step(self, batches, last, every):
+        losses = []
+        {enter}
+            for batch in batches:
+                loss = self.net(batch).mean() / len(batches)
+                loss.backward()
+                losses.append(loss)
+        {behind}
+        return sum(losses)
+"""
+ENTER, STEPS = "with self.net.no_sync():", "self.optimizer.step()"
+LATER = "loss = self.net(last).mean()\n        loss.backward()\n        self.optimizer.step()"
+
+
+def quiet(*, enter: str = ENTER, behind: str = STEPS) -> str:
+    return QUIET.format(enter=enter, behind=behind)
+
+
+@pytest.mark.parametrize(
+    "enter",
+    [
+        ENTER,
+        "with self.net.no_sync() if self.is_distributed else nullcontext():",
+        "quiet = self.net.no_sync() if self.is_distributed else nullcontext()\n        with quiet:",
+        "with autocast(), self.net.no_sync():",
+    ],
+)
+def test_no_sync_round_all_micro_batches(enter: str) -> None:
+    found = check_told(MisplacedGradientSync, quiet(enter=enter), reason="outside of `no_sync()`")
+    assert "all micro batches run under `self.net.no_sync()`" in found.message
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "print(sum(losses))\n        self.optimizer.step()",
+        "self.scaler.step(self.optimizer)\n        self.scaler.update()",
+        "if every:\n            clip_grad_norm_(self.net.parameters(), every)\n        self.optimizer.step()",
+    ],
+)
+def test_a_step_that_each_way_comes_to(behind: str) -> None:
+    check_told(MisplacedGradientSync, quiet(behind=behind), reason="outside of `no_sync()`")
+
+
+def test_a_step_behind_the_test_round_the_loop() -> None:
+    inner = quiet(enter="if every > 1:\n          with self.net.no_sync():")
+    check_told(MisplacedGradientSync, inner, reason="outside of `no_sync()`")
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        LATER,
+        "if last:\n            self.optimizer.step()",
+        "if not last:\n            return 0\n        self.optimizer.step()",
+        "self.last(last)\n        self.optimizer.step()\n\n    def last(self, x):\n        self.net(x).mean().backward()",
+        "for p in self.net.parameters():\n            dist.all_reduce(p.grad)\n        self.optimizer.step()",
+        "self.optimizer.step()\n        average_weights(self.net)",
+        "self.schedule.step()",
+    ],
+)
+def test_steps_that_may_follow_an_average(behind: str) -> None:
+    check_nothing(MisplacedGradientSync, quiet(behind=behind))
+
+
+@pytest.mark.parametrize(
+    "enter",
+    [
+        "with self.net.no_sync() if not last else nullcontext():",
+        "with self.net.no_sync() if self.is_distributed and not last else nullcontext():",
+        "with nullcontext() if self.is_distributed else self.net.no_sync():",
+        "quiet = self.net.no_sync()\n        quiet = last or quiet\n        with quiet:",
+        "for _ in range(every):\n         with self.net.no_sync():",
+        "with self.critic.no_sync():",
+        "with accelerator.no_sync(self.net):",
+    ],
+)
+def test_contexts_that_may_leave_the_last_batch_out(enter: str) -> None:
+    check_nothing(MisplacedGradientSync, quiet(enter=enter))
+
+
+def test_a_loop_that_switches_the_average_on_or_a_second_optimizer() -> None:
+    flag = "                loss = "
+    switched = quiet().replace(flag, f"                self.net.require_backward_grad_sync = batch is last\n{flag}")
+    check_nothing(MisplacedGradientSync, switched)
+    check_nothing(MisplacedGradientSync, quiet(behind="self.gen_optimizer.step()\n        self.optimizer.step()"))
+    check_nothing(MisplacedGradientSync, quiet().replace("                loss.backward()\n", ""))

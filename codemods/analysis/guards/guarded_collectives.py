@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.guards.chosen_functions import reached_by_choice
 from codemods.analysis.guards.logged_under_a_test import logged_under_a_test
 from codemods.analysis.hooks import NEEDED_ON_EVERY_RANK
 from codemods.analysis.logged.behind_runs import is_behind_a_run
@@ -95,6 +96,7 @@ def _collective(
     reached = None
     if collective is None and isinstance(node, ast.Call):
         reached = reached_by(project, module, node) or logged_under_a_test(project, module, node)
+        reached = reached or reached_by_choice(project, module, node)
         collective = reached.collective if reached else None
     if collective is None or collective.name == "init_process_group":
         return None

@@ -36,10 +36,15 @@ def reached_by(project: Project, module: SourceModule, call: ast.Call) -> Reache
     site = run_function(project, module, call)
     if site is None or keeps_its_results(site.node):
         return None
-    found = _of_function(project, site, ())
+    found = reached_in(project, site)
     if found is None:
         return None
     return Reached(found.collective, (Step(module.path, call.lineno, f"{module.text_of(call.func)}()"), *found.steps))
+
+
+def reached_in(project: Project, site: FunctionSite) -> Reached | None:
+    """The collective that a run of a function comes to on every rank that runs it."""
+    return _of_function(project, site, ())
 
 
 def may_put_together(project: Project, module: SourceModule, call: ast.Call) -> bool:

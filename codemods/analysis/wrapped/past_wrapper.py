@@ -98,13 +98,26 @@ def _run_wrapper(project: Project, each: Behind) -> tuple[Behind, Held, ast.expr
     ran = [func.value, func] if isinstance(func, ast.Attribute) and func.attr == "forward" else [func]
     taken_out = held(project, each.module, each.call) is not None  # `unwrap_model(ddp)` runs nothing
     taken_out = taken_out or last(dotted(func)) in _GO_THROUGH
+    reworked = _given_back(each.module, each.call)
     given = [] if each.entered or taken_out else [*each.call.args, *(k.value for k in each.call.keywords)]
     for node in [*ran, *(a.value if isinstance(a, ast.Starred) else a for a in given)]:
-        if isinstance(node, (ast.Name, ast.Attribute)):
+        if isinstance(node, (ast.Name, ast.Attribute)) and dotted(node) not in reworked:
             found = held(project, each.module, node)
             if found is not None and found.side is Side.WRAPPER:
                 return each, found, node
     return None
+
+
+def _given_back(module: SourceModule, call: ast.Call) -> set[str]:
+    """Names that a call is handed and gives anew (`net, optimizer = amp.initialize(net, optimizer)`): a model comes of it.
+
+    Of the names that it is called on (`net = net(x)`) it says nothing.
+    """
+    up = module.parent(call)
+    if not isinstance(up, ast.Assign) or up.value is not call:
+        return set()
+    given = {dotted(a) for a in (*call.args, *(k.value for k in call.keywords))} - {""}
+    return given & {dotted(t) for target in up.targets for t in getattr(target, "elts", [target])}
 
 
 def _is_apart(run: tuple[Behind, Held, ast.expr], past: Past, one: Backward) -> bool:
