@@ -10,7 +10,7 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.kept_for_zero import kept_for_zero
 from codemods.analysis.output.rank_values import under_such_a_name
-from codemods.analysis.ranks.each_node import guards_of_each_node
+from codemods.analysis.ranks.each_node import asks_at, guards_of_each_node
 from codemods.analysis.ranks.lost_keys import LostKey, lost_keys
 from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
 from codemods.analysis.ranks.made_uses import hides_test, is_asked_for, uses_of_made
@@ -237,7 +237,7 @@ def _meets(project: Project, module: SourceModule, place: ast.stmt) -> bool:
 def _used_on_each_node(module: SourceModule, project: Project, made: Made) -> ast.AST | None:
     """The first use under a plain test for the first process of a node, of what the main process of the run has."""
     for node in uses_of_made(module, made) if not made.until else ():
-        tests = {id(g.node) for g in guards_of_each_node(project, module, node) if g.ranks.some}
+        tests = {id(asks_at(module, g)) for g in guards_of_each_node(project, module, node) if g.ranks.some}
         if not tests:
             continue
         statement, own = module.statement_of(node), made.name.startswith("self.")

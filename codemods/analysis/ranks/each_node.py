@@ -14,7 +14,12 @@ def guards_of_each_node(project: Project, module: SourceModule, node: ast.AST) -
     """The guards over such a place; none over any other, and in functions that not every rank enters."""
     guards = tuple(guards_over(module, node, project=project))
     telling = [g for g in guards if g.ranks.some]
-    if not telling or any(g.kind != "if" or g.ranks is not Ranks.LOCAL_ZERO for g in telling):
+    if not telling or any(g.kind not in ("if", "exit") or g.ranks is not Ranks.LOCAL_ZERO for g in telling):
         return ()
     function = module.function_of(node)
     return guards if function is None or not ranks_entering(project, module, function).some else ()
+
+
+def asks_at(module: SourceModule, guard: Guard) -> ast.AST | None:
+    """The statement or expression whose test the guard is: of an early exit, the `if` that it stands in."""
+    return module.parent(guard.node) if guard.kind == "exit" else guard.node
