@@ -18,8 +18,3 @@ def guards_of_each_node(project: Project, module: SourceModule, node: ast.AST) -
         return ()
     function = module.function_of(node)
     return guards if function is None or not ranks_entering(project, module, function).some else ()
-
-
-def asks_at(module: SourceModule, guard: Guard) -> ast.AST | None:
-    """The statement or expression whose test the guard is: of an early exit, the `if` that it stands in."""
-    return module.parent(guard.node) if guard.kind == "exit" else guard.node

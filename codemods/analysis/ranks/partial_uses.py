@@ -10,7 +10,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.handed import held_as
 from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.each_node import asks_at, guards_of_each_node
+from codemods.analysis.ranks.each_node import guards_of_each_node
 from codemods.analysis.ranks.none_elsewhere import Asked, Partial, gives_none_elsewhere, none_elsewhere
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -99,7 +99,7 @@ def partial_use(project: Project, module: SourceModule, node: ast.expr) -> Parti
     if not by_node and not _is_of_every_rank(project, module, node, partial):
         return None
     name = dotted(node.func if isinstance(node, ast.Call) else node)
-    if is_kept_from(project, module, node, name, {id(getattr(asks_at(module, g), "test", None)) for g in guards}):
+    if is_kept_from(project, module, node, name, {id(getattr(g.node, "test", None)) for g in guards}):
         return None
     if handed is None:
         return PartialUse(module, node, name, partial, by_node=by_node)
