@@ -138,7 +138,9 @@ class ValueOfOneRank(DdpCodemod):
             if not is_run_by_nobody(project, lost.module, lost.read):
                 yield self._tell_of_key(module, lost)
 
-    def _tell_of_names(self, project: Project, module: SourceModule, used: list[tuple[Made, list[ast.expr]]]) -> Iterator[Finding]:
+    def _tell_of_names(
+        self, project: Project, module: SourceModule, used: list[tuple[Made, list[ast.expr]]]
+    ) -> Iterator[Finding]:
         """One finding for what a function reads of one test for rank 0 and has no fix: the others end at the first."""
         first: dict[tuple[int, str, str], Finding] = {}
         more: dict[tuple[int, str, str], list[str]] = {}

@@ -811,9 +811,10 @@ def test_uses_in_other_functions_are_named() -> None:
 
 def test_a_return_where_the_attribute_is_not_there() -> None:
     source = SEVERAL.format(then="return self.average.draw(count)")
+    first = "self.average.eval()"
     for test in ("not hasattr(self, 'average')", "not self.is_main", "getattr(self, 'average', None) is None"):
-        check_nothing(ValueOfOneRank, source.replace("self.average.eval()", f"if {test}: return\n            self.average.eval()"))
-    assert findings_of(ValueOfOneRank, source.replace("self.average.eval()", "if not count: return\n            self.average.eval()"))
+        check_nothing(ValueOfOneRank, source.replace(first, f"if {test}: return\n            {first}"))
+    assert findings_of(ValueOfOneRank, source.replace(first, f"if not count: return\n            {first}"))
 
 
 # What stands in for a parameter

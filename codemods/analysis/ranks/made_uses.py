@@ -90,7 +90,12 @@ def _exits_above(module: SourceModule, place: ast.AST) -> list[ast.If]:
 
 
 def _may_ask(
-    project: Project, module: SourceModule, asked: ast.expr | ast.stmt, attribute: str, apart: Collection[int], beside: Collection[str]
+    project: Project,
+    module: SourceModule,
+    asked: ast.expr | ast.stmt,
+    attribute: str,
+    apart: Collection[int],
+    beside: Collection[str],
 ) -> bool:
     """True for a test that names what is used, or that may stand for the rank."""
     test = asked.test if isinstance(asked, (ast.If, ast.While, ast.IfExp)) else asked

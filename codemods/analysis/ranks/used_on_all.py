@@ -44,7 +44,8 @@ def all_used_on_all(project: Project, module: SourceModule, made: Made) -> Itera
             continue
         if made.until and line_of(node) > made.until:
             continue
-        if stands_in_for_nothing(project, module, node) and left(module, node, "no call leaves out what {} stands in for", made.name):
+        if stands_in_for_nothing(project, module, node):
+            left(module, node, "no call leaves out what {} stands in for", made.name)
             continue
         yield node
 
