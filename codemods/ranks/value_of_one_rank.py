@@ -18,7 +18,7 @@ from codemods.analysis.ranks.partial_uses import PartialUse, given_to_others, pa
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.analysis.ranks.used_on_all import is_set_elsewhere, used_on_all
+from codemods.analysis.ranks.used_on_all import all_used_on_all, is_set_elsewhere
 from codemods.analysis.short_texts import shortened
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding
@@ -91,6 +91,8 @@ class ValueOfOneRank(DdpCodemod):
     - Uses whose value goes on to something that another rank may read, or in whose making the ranks meet, reported: the use may
       belong under the test, or the value on every rank.
     - Keys of a dict that is stored, sent or handed to what is not seen, or into which every rank may put the same key.
+    - A value that stands in for a parameter (`path if path else self.folder`) which each call gives; uses behind a return where
+      the attribute is not there (`if not hasattr(…): return`).
     - Names whose test is the same as the one they are used under, whatever else it asks.
     - Of names of each node's first process, uses under a test for that process.
     - A repository's own tests.
@@ -114,15 +116,15 @@ class ValueOfOneRank(DdpCodemod):
         if is_test_module(module):
             return
         done: set[tuple[int, str]] = set()
-        used: list[tuple[Made, ast.expr]] = []
+        used: list[tuple[Made, list[ast.expr]]] = []
         for made in made_on_zero(project, module):
             key = (id(made.home), made.name)
             if key in done:
                 continue
             done.add(key)
-            if (use := used_on_all(project, module, made)) is not None:
-                if not is_run_by_nobody(project, module, use, by_one=True):
-                    used.append((made, use))
+            if uses := list(all_used_on_all(project, module, made)):
+                if not is_run_by_nobody(project, module, uses[0], by_one=True):
+                    used.append((made, uses))
             elif (on_node := _used_on_each_node(module, project, made)) is not None:
                 yield self._tell_of_nodes(module, made, on_node)
         yield from self._tell_of_names(project, module, used)
@@ -136,32 +138,37 @@ class ValueOfOneRank(DdpCodemod):
             if not is_run_by_nobody(project, lost.module, lost.read):
                 yield self._tell_of_key(module, lost)
 
-    def _tell_of_names(self, project: Project, module: SourceModule, used: list[tuple[Made, ast.expr]]) -> Iterator[Finding]:
+    def _tell_of_names(
+        self, project: Project, module: SourceModule, used: list[tuple[Made, list[ast.expr]]]
+    ) -> Iterator[Finding]:
         """One finding for what a function reads of one test for rank 0 and has no fix: the others end at the first."""
         first: dict[tuple[int, str, str], Finding] = {}
         more: dict[tuple[int, str, str], list[str]] = {}
-        for made, use in sorted(used, key=lambda pair: line_of(pair[1])):
-            found = self._tell(project, module, made, use)
-            key = id(module.function_of(use)), made.test, made.error
+        for made, uses in sorted(used, key=lambda pair: line_of(pair[1][0])):
+            found = self._tell(project, module, made, uses)
+            key = id(module.function_of(uses[0])), made.test, made.error
             if found.fix is not None:
                 yield found
             elif key in first:
-                more.setdefault(key, []).append(f"{made.name} in line {line_of(use)}")
+                more.setdefault(key, []).append(f"{made.name} in line {line_of(uses[0])}")
             else:
                 first[key] = found
+                more.setdefault(key, []).extend(_in_lines(module, uses))
         for key, found in first.items():
-            also = f" (also {', '.join(more[key][:4])})" if key in more else ""
+            also = f" (also {', '.join(more[key][:4])})" if more.get(key) else ""
             yield replace(found, message=found.message + also)
 
-    def _tell(self, project: Project, module: SourceModule, made: Made, use: ast.AST) -> Finding:
+    def _tell(self, project: Project, module: SourceModule, made: Made, uses: list[ast.expr]) -> Finding:
+        use = uses[0]
         where = f"{made.name} is there on rank 0 only (line {made.line})"
         message = f"{where}, and every rank uses it here: the others end with {made.error}"
         set_where = f"{made.name} is set under a test of the rank and nowhere {'above' if made.until else 'else'}"
         evidence = [Evidence("static", set_where, module.path, made.line)]
         statement = module.statement_of(use)
-        alone = isinstance(statement, ast.Expr) and module.is_whole(statement)
-        place = statement if alone else kept_for_zero(project, module, statement) if made.test else None
+        place = _place_for_test(project, module, made, statement)
         meets = _meets(project, module, statement)
+        if place is not None and not _can_be_kept(project, module, made, uses):
+            place = None  # the other ranks would end a few lines below
         if place is None or not made.test or meets or hides_test(module, made, use):
             reason = "put what uses it under the same test, or give the other ranks a value too"
             if meets:
@@ -232,6 +239,29 @@ def _kept_from_none(project: Project, module: SourceModule, found: PartialUse) -
 
 def _meets(project: Project, module: SourceModule, place: ast.stmt) -> bool:
     return any(isinstance(n, ast.Call) and reached_by(project, module, n) is not None for n in walk(place))
+
+
+def _place_for_test(project: Project, module: SourceModule, made: Made, statement: ast.stmt) -> ast.stmt | None:
+    """What goes under the test so that the statement is rank 0's alone; None where more hangs on it."""
+    if isinstance(statement, ast.Expr) and module.is_whole(statement):
+        return statement
+    return kept_for_zero(project, module, statement) if made.test else None
+
+
+def _can_be_kept(project: Project, module: SourceModule, made: Made, uses: list[ast.expr]) -> bool:
+    """False where the function of the first use has another that cannot go under the test."""
+    function = module.function_of(uses[0])
+    statements = [module.statement_of(use) for use in uses[1:] if module.function_of(use) is function]
+    return all(_place_for_test(project, module, made, s) is not None and not _meets(project, module, s) for s in statements)
+
+
+def _in_lines(module: SourceModule, uses: list[ast.expr]) -> list[str]:
+    """Further places to which every rank comes: the next of each function."""
+    first: dict[int, int] = {}
+    for use in uses:
+        if (line := line_of(use)) != line_of(uses[0]):
+            first.setdefault(id(module.function_of(use)), line)
+    return [f"in line {line}" for line in first.values()]
 
 
 def _used_on_each_node(module: SourceModule, project: Project, made: Made) -> ast.AST | None:

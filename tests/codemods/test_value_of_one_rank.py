@@ -686,3 +686,178 @@ def test_a_condition_that_may_stand_for_the_rank(old: str, new: str) -> None:
     if new.endswith("self.rank == 0"):
         source = source.replace("if self.rank == 0 and self.use_copy:", "if self.use_copy:")
     check_nothing(ValueOfOneRank, source)
+
+
+# A file that holds `__dict__` or `setattr`, and sets nothing of the object by it
+
+SHELF = """
+    import json
+    import torch.distributed as dist
+
+    class Loop:
+        def __init__(self, args, model):
+            {before}
+            if dist.get_rank() == 0:
+                self.shelf = Shelf(model)
+
+        def step(self, loss):
+            loss.backward()
+            self.shelf.add(loss)
+
+    def train(args, model, batches):
+        dist.init_process_group("nccl")
+        loop = Loop(args, model)
+        for loss in batches:
+            loop.step(loss)
+    """
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["json.dump(args.__dict__, args.file)", "print(Namespace(**args.__dict__))", "names = [n for n, _ in args.__dict__.items()]",
+     "setattr(args, 'width', 3)", "text = f'{args.__dict__}'"],
+)  # fmt: skip
+def test_a_file_that_only_reads_a_dict_of_attributes(before: str) -> None:
+    source = SHELF.format(before=before)
+    after = source.replace(
+        "            self.shelf.add(loss)", "            if dist.get_rank() == 0:\n                self.shelf.add(loss)"
+    )
+    check_transformed(ValueOfOneRank, source, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["self.__dict__.update(args)", "self.__dict__['shelf'] = None", "put(self.__dict__)", "setattr(self, 'shelf', None)",
+     "setattr(self, args.name, None)", "list(map(setattr, args.objects, args.names, args.values))",
+     "self.__dict__ = args.known", "fields = self.__dict__; fields['shelf'] = None", "getattr(self, '__dict__').update(args)"],
+)  # fmt: skip
+def test_a_file_that_may_set_attributes_by_their_names(before: str) -> None:
+    check_nothing(ValueOfOneRank, SHELF.format(before=before))
+
+
+# The first process of each node behind an early return
+
+BEHIND = """
+    from accelerate import Accelerator
+
+    class Loop:
+        def __init__(self, model, args):
+            self.accelerator = Accelerator()
+            if {made}:
+                self.folder = args.folder
+
+        def save(self, step):
+            {left}
+            torch.save(self.model.state_dict(), self.folder / f"{{step}}.pt")
+
+        def train(self, batches):
+            for step, loss in enumerate(batches):
+                self.accelerator.backward(loss)
+                self.save(step)
+    """
+OWN_MAIN, OWN_LOCAL = f"self.{MAIN}", f"self.{LOCAL}"
+
+
+@pytest.mark.parametrize("left", [f"if not {OWN_LOCAL}: return", f"if not {OWN_LOCAL} or step % 9: return"])
+def test_an_early_return_that_lets_each_nodes_first_process_in(left: str) -> None:
+    found = check_told(ValueOfOneRank, BEHIND.format(made=OWN_MAIN, left=left), reason="rank 0 of the run")
+    assert "second node ends with AttributeError" in found.message
+
+
+@pytest.mark.parametrize(
+    ("made", "left"),
+    [(OWN_LOCAL, f"if not {OWN_LOCAL}: return"), (OWN_MAIN, f"if not {OWN_MAIN}: return"),
+     (OWN_MAIN, f"if not {OWN_LOCAL} or not hasattr(self, 'folder'): return"),
+     (OWN_MAIN, f"if not {OWN_LOCAL}: return\n            if not {OWN_MAIN}: return")],
+)  # fmt: skip
+def test_early_returns_that_let_none_in_without_the_name(made: str, left: str) -> None:
+    check_nothing(ValueOfOneRank, BEHIND.format(made=made, left=left))
+
+
+# Several uses, of which one cannot go under the test
+
+SEVERAL = """
+    import torch.distributed as dist
+
+    class Loop:
+        def __init__(self, model):
+            if dist.get_rank() == 0:
+                self.average = Average(model)
+
+        def sample(self, count):
+            self.average.eval()
+            {then}
+
+    def run(model):
+        dist.init_process_group("nccl")
+        loop = Loop(model)
+        return loop.sample(4)
+    """
+
+
+def test_a_test_round_the_first_use_alone_is_no_repair() -> None:
+    found = check_told(ValueOfOneRank, SEVERAL.format(then="return self.average.draw(count)"), reason="put what uses it")
+    assert found.message.endswith("AttributeError (also in line 11)")
+    assert findings_of(ValueOfOneRank, SEVERAL.format(then="self.average.train()"))[0].fix is not None
+
+
+def test_uses_in_other_functions_are_named() -> None:
+    source = SEVERAL.format(then="return self.average.draw(count)").replace(
+        "    def run(model):", "        def shown(self):\n            print(self.average.name)\n\n    def run(model):"
+    ).replace("return loop.sample(4)", "loop.shown()\n        return loop.sample(4)")
+    (found,) = findings_of(ValueOfOneRank, source)
+    assert "also in line 11, in line 14)" in found.message
+
+
+def test_a_return_where_the_attribute_is_not_there() -> None:
+    source = SEVERAL.format(then="return self.average.draw(count)")
+    first = "self.average.eval()"
+    for test in ("not hasattr(self, 'average')", "not self.is_main", "getattr(self, 'average', None) is None"):
+        check_nothing(ValueOfOneRank, source.replace(first, f"if {test}: return\n            {first}"))
+    assert findings_of(ValueOfOneRank, source.replace(first, f"if not count: return\n            {first}"))
+
+
+# What stands in for a parameter
+
+STAND_IN = """
+    import torch
+    import torch.distributed as dist
+
+    class Loop:
+        def __init__(self, folder):
+            if dist.get_rank() == 0:
+                self.folder = folder
+
+        def load(self, path=None):
+            {filled}
+            return torch.load(path)
+
+    def run(args):
+        dist.init_process_group("nccl")
+        loop = Loop(args.folder)
+        loop.load({given})
+    """
+FILLED = [
+    "path = path if path else self.folder",
+    "path = str(path) if exists(path) else self.folder",
+    "path = self.folder if path is None else path",
+    "if path is None: path = self.folder",
+    "if not path: path = self.folder",
+]
+
+
+@pytest.mark.parametrize("filled", FILLED)
+def test_a_stand_in_for_what_each_call_gives(filled: str) -> None:
+    check_nothing(ValueOfOneRank, STAND_IN.format(filled=filled, given="args.path"))
+    check_nothing(ValueOfOneRank, STAND_IN.format(filled=filled, given="path=args.path"))
+
+
+@pytest.mark.parametrize("filled", FILLED)
+def test_a_stand_in_for_what_a_call_leaves_out(filled: str) -> None:
+    check_told(ValueOfOneRank, STAND_IN.format(filled=filled, given=""), reason="put what uses it")
+    check_told(ValueOfOneRank, STAND_IN.format(filled=filled, given="None"), reason="put what uses it")
+
+
+def test_an_arm_with_the_parameter_is_no_stand_in() -> None:
+    filled = "path = self.folder / path if path else '.'"
+    check_told(ValueOfOneRank, STAND_IN.format(filled=filled, given="args.path"), reason="put what uses it")

@@ -14,7 +14,7 @@ def guards_of_each_node(project: Project, module: SourceModule, node: ast.AST) -
     """The guards over such a place; none over any other, and in functions that not every rank enters."""
     guards = tuple(guards_over(module, node, project=project))
     telling = [g for g in guards if g.ranks.some]
-    if not telling or any(g.kind != "if" or g.ranks is not Ranks.LOCAL_ZERO for g in telling):
+    if not telling or any(g.kind not in ("if", "exit") or g.ranks is not Ranks.LOCAL_ZERO for g in telling):
         return ()
     function = module.function_of(node)
     return guards if function is None or not ranks_entering(project, module, function).some else ()

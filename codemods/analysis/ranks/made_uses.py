@@ -9,6 +9,8 @@ from codemods.analysis.bindings import bindings_in, bindings_of
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.rank_values import is_of_rank_zero
+from codemods.analysis.positions import above
+from codemods.analysis.ranks.leaving import leaves
 from codemods.analysis.ranks.made_on_zero import Made
 from codemods.analysis.ranks.missed_meetings import keeps_ranks_going
 from codemods.analysis.ranks.partial_uses import is_called_by_all
@@ -62,7 +64,7 @@ def is_asked_for(
 ) -> bool:
     """True in a `try` that lets the rank go on, in a function of its own, and under a test that may stand for the rank.
 
-    Such a test is one that names what is used, too.
+    Such a test is one that names what is used, too, or that leads out of the function above it.
 
     apart: the tests (by id) that are known for what they ask of the rank. beside: the texts of tests that do not ask for it.
     """
@@ -70,28 +72,43 @@ def is_asked_for(
     below = node
     for up in module.ancestors(node):
         inner, below = below, up
+        asking = [up] if isinstance(up, (ast.If, ast.While, ast.IfExp, ast.BoolOp)) else []
+        if any(_may_ask(project, module, asked, attribute, apart, beside) for asked in (*asking, *_exits_above(module, inner))):
+            return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
         if isinstance(up, ast.Lambda):
             return True
         if isinstance(up, (ast.Try, ast.TryStar)) and keeps_ranks_going(project, module, up, inner):
             return True
-        if isinstance(up, (ast.If, ast.While, ast.IfExp, ast.BoolOp)):
-            test = up if isinstance(up, ast.BoolOp) else up.test
-            text = module.text_of(test)
-            if "__name__" in text:
-                continue  # the program itself
-            if text in beside:
-                continue
-            if attribute in text or "hasattr" in text:
-                return True
-            if id(up) in apart:
-                continue
-            if any(w in text for w in ("rank", "main", "master", "zero")):
-                return True
-            if any(isinstance(n, (ast.Name, ast.Attribute)) and is_of_rank_zero(project, module, n) for n in ast.walk(test)):
-                return True
     return False
+
+
+def _exits_above(module: SourceModule, place: ast.AST) -> list[ast.If]:
+    """The tests above a place of its block that lead out of it: `if not hasattr(self, "average"): return`."""
+    return [s for s in above(module, place) if isinstance(s, ast.If) and (leaves(s.body) or leaves(s.orelse))]
+
+
+def _may_ask(
+    project: Project,
+    module: SourceModule,
+    asked: ast.expr | ast.stmt,
+    attribute: str,
+    apart: Collection[int],
+    beside: Collection[str],
+) -> bool:
+    """True for a test that names what is used, or that may stand for the rank."""
+    test = asked.test if isinstance(asked, (ast.If, ast.While, ast.IfExp)) else asked
+    text = module.text_of(test)
+    if "__name__" in text or text in beside:
+        return False  # the program itself
+    if attribute in text or "hasattr" in text:
+        return True
+    if id(asked) in apart:
+        return False
+    if any(word in text for word in ("rank", "main", "master", "zero")):
+        return True
+    return any(isinstance(n, (ast.Name, ast.Attribute)) and is_of_rank_zero(project, module, n) for n in ast.walk(test))
 
 
 def hides_test(module: SourceModule, made: Made, use: ast.AST) -> bool:

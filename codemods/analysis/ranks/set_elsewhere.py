@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.names import dotted
+from codemods.analysis.ranks.set_by_name import may_set_by_name
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -20,7 +21,7 @@ def may_be_set_elsewhere(
     facts = class_facts(project, module, home)
     if facts.unresolved or len(facts.lineage) > 1 or any(_names_it(s, attribute, or_none) for s in home.body):
         return True
-    if module.holds(b"setattr") or module.holds(b"__getattr__") or module.holds(b"__dict__"):
+    if may_set_by_name(module, attribute):
         return True
     for path in project.files_containing(f".{attribute}".encode()):
         other = project.module(path)

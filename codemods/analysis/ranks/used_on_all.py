@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
@@ -10,6 +11,7 @@ from codemods.analysis.ranks.made_uses import asked_beside_rank, is_asked_for, i
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.set_elsewhere import may_be_set_elsewhere
+from codemods.analysis.ranks.stand_ins import stands_in_for_nothing
 from codemods.files.left_alone import left
 from codemods.files.source import SourceModule, line_of
 from codemods.store.project import Project
@@ -17,8 +19,13 @@ from codemods.store.project import Project
 
 def used_on_all(project: Project, module: SourceModule, made: Made) -> ast.expr | None:
     """The first use that every rank comes to."""
+    return next(all_used_on_all(project, module, made), None)
+
+
+def all_used_on_all(project: Project, module: SourceModule, made: Made) -> Iterator[ast.expr]:
+    """The uses that every rank comes to."""
     if is_set_elsewhere(project, module, made):
-        return None
+        return
     for node in uses_of_made(module, made):
         statement, outside = module.statement_of(node), is_in_function(module, made, node)
         if ranks_at(module, node, project=project).some and left(module, node, "not all ranks come to this use of {}", made.name):
@@ -37,8 +44,10 @@ def used_on_all(project: Project, module: SourceModule, made: Made) -> ast.expr 
             continue
         if made.until and line_of(node) > made.until:
             continue
-        return node
-    return None
+        if stands_in_for_nothing(project, module, node):
+            left(module, node, "no call leaves out what {} stands in for", made.name)
+            continue
+        yield node
 
 
 def is_set_elsewhere(project: Project, module: SourceModule, made: Made) -> bool:
