@@ -22,6 +22,7 @@ SKIPPED = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", ".eggs", "node_modules", "site-packages", "__pycache__",
      "__pypackages__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".ipynb_checkpoints"}
 )  # fmt: skip
+SUMMARY = "DDPFIX_SUMMARY.md"  # what apply commits: its commands are no word of the repository's on how programs are started
 # Other people's code kept in the repository: read for facts, never reported on or changed.
 VENDORED = frozenset({"third_party", "third-party", "thirdparty", "vendor", "vendored", "_vendor"})
 SUBMODULE = "a submodule, left alone: run ddpfix in it"
@@ -124,6 +125,7 @@ def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str], force: boo
             extra = []
         files += [f for f in extra if f not in known]
         known.update(extra)
+    known -= _summaries(known)
     known -= {n for n in built_copies(known) if not any(_is_asked_inside(n, p) for p in prefixes)}
     copied = None if checked else package_copies(known, lambda name: _whole(root / name))
     asked = [f for f in copied or () if any(is_inside(p, f) for p in prefixes)]
@@ -135,6 +137,10 @@ def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str], force: boo
     told = (*submodules, *_left(copied), *odd)
     skipped = tuple(f for f in sorted(told, key=lambda f: f.path) if any(_meet(f.path, q) for q in prefixes))
     return Tree(root, tuple(sorted(known)), chosen, skipped, is_git, copies=copied)
+
+
+def _summaries(names: Iterable[str]) -> set[str]:
+    return {n for n in names if n.rpartition("/")[2] == SUMMARY}
 
 
 def _left(copies: Mapping[str, str] | None) -> Iterator[Failure]:
@@ -189,6 +195,7 @@ def committed_tree(
     size: bytes of a JSON file.
     """
     listed = {n for n in names if SKIPPED.isdisjoint(n.split("/"))}
+    listed -= _summaries(listed)
     listed -= built_copies(listed)
     copied = None if copies else package_copies(listed, lambda name: read(name) or b"")
     files = tuple(sorted(listed - programs_of_copies(listed, copied or ())))

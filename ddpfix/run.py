@@ -17,7 +17,7 @@ from codemods.engine.fix_source import Accept, safe, with_unsafe
 from ddpfix import __version__, engine, summary
 from ddpfix.decided import Decided, decided, without_decided
 from ddpfix.decisions import Decisions
-from ddpfix.discovery import Tree
+from ddpfix.discovery import SUMMARY, Tree
 from ddpfix.formatting import formatted
 from ddpfix.judging import Progress
 from ddpfix.repository_state import (
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from ddpfix.git import Committed
     from ddpfix.summary import ShownProof, TuningTable
 
-SUMMARY = "DDPFIX_SUMMARY.md"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from codemods.api.codemod import DdpCodemod
 from codemods.data.printed_errors import UNUSED, WAITING
 from codemods.files.text_file import NOTEBOOK
+from ddpfix.discovery import SUMMARY
 from ddpfix.results import Fixed
 from ddpfix.summary.context import Context, Launch
 from ddpfix.summary.launches import SPAWNS
 from ddpfix.summary.markdown import code, fence, folded_up, plural, prose, table
 from ddpfix.summary.places import codemod_of, origin_of
 
-FILE = "DDPFIX_SUMMARY.md"
 MOST_MISSED = 6
 _ACCELERATE = re.compile(rb"^[ \t]*(?:from|import)[ \t]+accelerate\b|\bTrainingArguments\b", re.M)
 _LOCAL_RANK = re.compile(rb"add_argument\([^)]{0,80}--local[_-]rank")
@@ -159,7 +159,7 @@ def how_to_take_back(codes: Sequence[str], context: Context) -> list[str]:
     ]
     if context.summary_commit:
         parts += [
-            f"The summary: {code(FILE)} is the last commit and holds nothing else. Merge everything but it:",
+            f"The summary: {code(SUMMARY)} is the last commit and holds nothing else. Merge everything but it:",
             "",
             *fence([f"git switch {home or 'YOUR-BRANCH'}", f"git merge {branch}~1"], "sh"),
             "",
