@@ -16,7 +16,7 @@ from codemods.analysis.job_files.local_rank_option import (
     quoted,
     with_alias,
 )
-from codemods.analysis.job_files.old_launcher import STARTS_IN, started_with_launcher
+from codemods.analysis.job_files.old_launcher import STARTS_IN, Start, started_with_launcher
 from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.ranks.option_devices import ASKED, device_by_option, has_its_own
 from codemods.api.codemod import DdpCodemod
@@ -43,6 +43,10 @@ _UNKNOWN = (
     "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: absl knows "
     "`--local_rank` alone, and every process ends with \"Unknown command line flag 'local-rank'\""
 )
+_STARTED_BEFORE = (
+    "{} (line {}) starts this script with torch.distributed.launch, which passes `--local_rank` before torch 2.0 ({}): argparse "
+    'refuses it, and every process ends with "unrecognized arguments"'
+)
 _PASSES_DASHES = (2, 0)  # torch: the launcher passes `--local-rank`
 _TAKEN_FROM_ENVIRONMENT = lazy(rb"(?m)^[^#\n]*local_rank[\"'\])]*\s*=[^=\n]*LOCAL_RANK")
 
@@ -51,8 +55,9 @@ class LocalRankArgument(DdpCodemod):
     """A script of raw torch that takes its local rank from the command line, where newer launchers do not put it.
 
     ## What it does
-    Finds two faults of `add_argument("--local_rank", ...)`. Where a script, a text or a program of the repository starts the
-    file with `torch.distributed.launch`, the option accepts `--local-rank` as well, whether the program reads it or not; so for
+    Finds faults of `add_argument("--local_rank", ...)`. Where a script, a text or a program of the repository starts the
+    file with `torch.distributed.launch`, the option accepts `--local-rank` as well, whether the program reads it or not (and
+    `--local_rank` as well as `--local-rank` where all that names a torch names one below 2.0, whose launcher passes that); so for
     `flags.DEFINE_integer("local_rank", ...)` of absl, which gets an alias. Where the script starts a process group, chooses its
     GPU by the option and does not read `LOCAL_RANK`, the option takes its default from there, and accepts both spellings; it is
     followed over names, fields and the functions it is handed to (also one that is fetched by a part of its name:
@@ -102,7 +107,8 @@ class LocalRankArgument(DdpCodemod):
     - Says nothing where a file of the repository reads `LOCAL_RANK` into the argument (not another script, for its own option),
       and in a file that reads it at all (not `cfg.LOCAL_RANK`, a field), unless a command starts it with
       `torch.distributed.launch` without `--use_env`.
-    - Says nothing of `--local-rank` where the repository is started with `torch.distributed.launch`, and never with torchrun.
+    - Says nothing of `--local-rank` where the repository is started with `torch.distributed.launch`, and never with torchrun,
+      unless all torch that it names is below 2.0.
     - Says nothing where the pins, the texts, the images and the install scripts name no torch from 2.0 on, whose launcher passes
       `--local_rank` (`PyTorch 1.7.1`, `cudatoolkit=10.1`), and in a file of DeepSpeed, whose launcher passes `--local_rank`.
     - Says nothing where a file beside the parser's starts the group, or the argument is followed, and the project gives the field
@@ -142,9 +148,12 @@ class LocalRankArgument(DdpCodemod):
     def _by_command(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """The option of a file that is started by the launcher, which no longer passes it in this spelling."""
         calls = local_rank_options(module)
-        if len(calls) != 1 or PASSED in options_of(calls[0]) or _passes_over(module):
+        if len(calls) != 1 or options_of(calls[0]).issuperset(SPELLINGS) or _passes_over(module):
             return
         start = started_with_launcher(project, module)
+        if PASSED in options_of(calls[0]):
+            yield from self._before_the_dashes(module, project, calls[0], start)
+            return
         if start is None or _is_old(project, module):
             return
         older = said_torch(project, module).names_below(_PASSES_DASHES)
@@ -157,6 +166,20 @@ class LocalRankArgument(DdpCodemod):
             edits=edits,
             evidence=[Evidence("static", f"starts {start.script} with torch.distributed.launch", start.path, start.line)],
             reason=_assumed(older) if edits else "give the option both spellings, `--local_rank` and `--local-rank`",
+        )  # fmt: skip
+
+    def _before_the_dashes(self, module: SourceModule, project: Project, call: ast.Call, start: Start | None) -> Iterator[Finding]:
+        """The option in the new spelling alone, of a file that the launcher of an older torch starts."""
+        if start is None or not _is_old(project, module) or _passed_over_by(project, module) is not None:
+            return
+        named = said_torch(project, module).names_below(_PASSES_DASHES)
+        edits = _both_spellings(module, call)
+        yield self.finding(
+            module, call, _STARTED_BEFORE.format(start.path, start.line, f"{named} names an older one"),
+            level=Applicability.SAFE if edits else Applicability.DISPLAY,
+            edits=edits,
+            evidence=[Evidence("static", f"starts {start.script} with torch.distributed.launch", start.path, start.line)],
+            reason="" if edits else "give the option both spellings, `--local_rank` and `--local-rank`",
         )  # fmt: skip
 
     def _of_absl(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -222,12 +245,13 @@ def _passed_over_by(project: Project, module: SourceModule) -> tuple[str, int] |
 
 
 def _both_spellings(module: SourceModule, call: ast.Call) -> list[Edit]:
-    """The call, which takes the new spelling as well; the name in the result stays, for the old one stands first."""
-    text, first = module.text_of(call), next(a for a in call.args if isinstance(a, ast.Constant) and a.value == "--local_rank")
+    """The call, which takes the other spelling as well; the name in the result stays, which both of them give."""
+    text, first = module.text_of(call), next(a for a in call.args if isinstance(a, ast.Constant) and a.value in SPELLINGS)
     written = module.text_of(first)
     if "#" in text or text.count(written) != 1 or call.args[0] is not first:
         return []
-    return [ReplaceExpression(module.path, module.span(call), text.replace(written, f"{written}, {quoted(written, PASSED)}"))]
+    other = next(s for s in SPELLINGS if s != first.value)
+    return [ReplaceExpression(module.path, module.span(call), text.replace(written, f"{written}, {quoted(written, other)}"))]
 
 
 def _is_old(project: Project, module: SourceModule) -> bool:

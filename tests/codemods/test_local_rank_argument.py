@@ -132,6 +132,19 @@ def test_a_script_that_the_launcher_starts(name: str) -> None:
                       f"import os\n\nprint(os.environ['LOCAL_RANK'])\n{BOTH}", files={name: LAUNCH})  # fmt: skip
 
 
+def test_the_new_spelling_alone_where_the_launcher_is_older() -> None:
+    dashed, both = PARSER.replace("_rank'", "-rank'"), BOTH.replace("'--local_rank', '--local-rank'", "'--local-rank', '--local_rank'")
+    old = {"run.sh": LAUNCH, "requirements.txt": "torch==1.8.0+cu111\n"}
+    found = check_transformed(RULE, dashed, both, files=old)
+    assert "passes `--local_rank` before torch 2.0 (requirements.txt names an older one)" in found[0].message
+    for pin in ("torch>=1.8\n", "torch==2.1\n", "numpy\n"):
+        check_nothing(RULE, dashed, files={**old, "requirements.txt": pin})
+    check_nothing(RULE, dashed, files={**old, "run.sh": LAUNCH.replace("--nproc", "--use_env --nproc")})
+    check_nothing(RULE, dashed, files={**old, "run.sh": "python module.py\n"})
+    check_nothing(RULE, dashed.replace("args = parser.parse_args()", "args, _ = parser.parse_known_args()"), files=old)
+    check_nothing(RULE, both, files=old)
+
+
 def test_options_that_the_started_script_imports() -> None:
     files = {"main.py": "from module import args\n", "run.sh": LAUNCH.replace("module", "main")}
     check_transformed(RULE, PARSER, BOTH, files=files)
