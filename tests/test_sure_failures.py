@@ -70,6 +70,9 @@ def is_dead(body: str, extra: str = "pass", others: dict[str, str] | None = None
         ("print(args.world_size)\nwork()", True),
         ("import deepspeed\nprint(args.world_size)\nwork()", False),  # such libraries set it
         ("if hasattr(args, 'global_step'):\n    pass\nprint(args.global_step)\nwork()", False),
+        ("use(rate=args.global_step, steps=args.max_steps)\nwork()", True),
+        ("args.global_step, other = 1, 2\nwork()", False),
+        ("(args.global_step, other) = 1, 2\nwork()", False),
     ],
 )
 def test_an_option_that_no_parser_has(body: str, dead: bool) -> None:
@@ -87,6 +90,7 @@ READS = "print(args.global_step)\nwork()"
         "parser.add_argument(*names)",
         "parser.add_argument('--step', dest='global_step')",
         "parser.add_subparsers()",
+        "fill = lambda p: parser.parse_args(namespace=p)",
     ],
 )
 def test_options_that_may_come_from_elsewhere(extra: str) -> None:
@@ -101,6 +105,23 @@ def test_attributes_that_a_file_of_the_program_sets(setting: str) -> None:
     others = {"tools.py": f"def fill(args, name, more):\n    {setting}"}
     assert not is_dead(f"import tools\n{READS}", others=others)
     assert is_dead(READS, others=others)  # a file that the program does not import
+
+
+@pytest.mark.parametrize(
+    ("extra", "dead"),
+    [
+        ("kept = filter(lambda parser: parser.requires_grad, rows)", True),  # another thing of that name
+        ("kept = [add_more(r) for r in rows]", True),
+        ("use = lambda rows: add_more(parser)", False),
+    ],
+)
+def test_what_has_the_name_of_the_parser_elsewhere(extra: str, dead: bool) -> None:
+    assert is_dead(READS, extra) is dead
+
+
+def test_a_dict_of_an_object_s_own_says_nothing_of_options() -> None:
+    own = "class Rate:\n    def state_dict(self):\n        return dict(self.__dict__)\n"
+    assert is_dead(f"import tools\n{READS}", others={"tools.py": own})
 
 
 def test_a_caller_with_other_options_keeps_the_place_alive() -> None:

@@ -168,7 +168,9 @@ class LocalRankArgument(DdpCodemod):
             reason=_assumed(older) if edits else "give the option both spellings, `--local_rank` and `--local-rank`",
         )  # fmt: skip
 
-    def _before_the_dashes(self, module: SourceModule, project: Project, call: ast.Call, start: Start | None) -> Iterator[Finding]:
+    def _before_the_dashes(
+        self, module: SourceModule, project: Project, call: ast.Call, start: Start | None
+    ) -> Iterator[Finding]:
         """The option in the new spelling alone, of a file that the launcher of an older torch starts."""
         if start is None or not _is_old(project, module) or _passed_over_by(project, module) is not None:
             return

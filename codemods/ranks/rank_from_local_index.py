@@ -19,7 +19,7 @@ from codemods.analysis.ranks.worlds_as_nodes import WorldAsNode, only_multiplied
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.data.printed_errors import WAITING
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, walk
 from codemods.store.project import Project
 
 _TAKEN = {
@@ -92,6 +92,7 @@ class RankFromLocalIndex(DdpCodemod):
     - Says nothing of an own tensor in the list that a group of some of the processes has filled.
     - Says nothing of a rank that is worked out (`node_rank * gpus + local_rank`), also where the program adds to the number
       itself (`args.local_rank += node * gpus`), or that only bears the name of a local one.
+    - Reports an own tensor in a place by a number of which the file works out another place (`local_rank * size`), too.
     - Reports the number that `mp.spawn` gives: how the number of this node is called has to be decided.
     - Reports `WORLD_SIZE` that is used for more than such a product, and places that no import of torch.distributed reaches.
 
@@ -168,6 +169,8 @@ def _shown(found: LocalShare) -> str:
 
 def _repaired(project: Project, module: SourceModule, found: LocalShare) -> tuple[list[Edit], str]:
     span = module.span(found.index)
+    if found.use is Use.SLOT and (line := _counted_again(module, found.index)):
+        return [], f"line {line} finds its own part by the same number: give the global rank in both places, or the two part"
     if found.whole:
         return [ReplaceExpression(module.path, span, found.whole)], "assumes that the nodes read the same data"
     if isinstance(found.index, ast.Attribute) and last(dotted(found.index.value)) == "trainer" and is_lightning(module):
@@ -197,6 +200,13 @@ def _repaired(project: Project, module: SourceModule, found: LocalShare) -> tupl
         size = _asked(module, found.size, name, "get_world_size", 1, alone=alone)
         edits.append(ReplaceExpression(module.path, module.span(found.size), size))
     return edits, "assumes that the nodes read the same data, and that the process group has been started by then"
+
+
+def _counted_again(module: SourceModule, index: ast.expr) -> int:
+    """The line that multiplies the same number, for the place of the own part among those of all; 0 where none does."""
+    text = ast.dump(index)
+    products = (n for n in module.nodes(ast.BinOp) if isinstance(n.op, ast.Mult))
+    return next((p.lineno for p in products if any(ast.dump(n) == text for n in walk(p))), 0)
 
 
 def _may_be_alone(project: Project, module: SourceModule, found: LocalShare) -> bool:

@@ -137,6 +137,20 @@ def test_files_that_are_seen_to(lines: tuple[str, ...]) -> None:
     check_nothing(RULE, rows(*lines))
 
 
+@pytest.mark.parametrize(
+    ("loads", "told"),
+    [
+        (["found = torch.load(path)"], True),
+        (["found = torch.load(path) if dist.get_rank() == 0 else None"], False),
+        (["if dist.get_rank() == 0:", "    found = torch.load(path)", "else:", "    found = None"], False),
+    ],
+)
+def test_what_rank_0_writes_and_nobody_else_loads(loads: list[str], told: bool) -> None:
+    above = ["if os.path.exists(path):", *(f"    {line}" for line in loads), "else:", "    found = build()"]
+    source = rows(*above, "    if dist.get_rank() == 0:", "        torch.save(found, path)", "return found")
+    assert bool(findings_of(RULE, source)) is told
+
+
 def test_functions_that_one_process_calls() -> None:
     check_nothing(RULE, rows(*MISSING, call="if dist.get_rank() == 0: rows('rows.pt')"))
     check_nothing(RULE, rows(*MISSING, call="pass"))

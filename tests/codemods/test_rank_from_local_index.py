@@ -333,6 +333,13 @@ def test_the_own_tensor_among_all() -> None:
     check_transformed(RankFromLocalIndex, SLOT, SLOT.replace("parts[self.args.local_rank]", "parts[dist.get_rank()]"))
 
 
+def test_a_place_that_the_file_works_out_by_the_same_number_again() -> None:
+    again = SLOT + "\n    def part(self, rows, size):\n        return rows[size * self.args.local_rank :][:size]\n"
+    check_told(RankFromLocalIndex, again, reason="finds its own part by the same number")
+    other = again.replace("size * self.args.local_rank", "size * self.place")
+    check_transformed(RankFromLocalIndex, other, other.replace("parts[self.args.local_rank]", "parts[dist.get_rank()]"))
+
+
 @pytest.mark.parametrize(
     ("what", "old", "new"),
     [

@@ -107,6 +107,8 @@ def _filled(
         return None  # it waits for the other ranks, so somebody has thought of them
     reads = [r for r in (*everything, *_of_readers(project, module, function)) if _reads(made, r)]
     reads = [r for r in reads if r.module is not module or not means_another(module, function, asked.path, node, r.call)]
+    if by_zero:
+        reads = [r for r in reads if r.ranks is not Ranks.ZERO]  # nobody else loads it
     checks = {id(s.call) for s in steps_in(project, module, [node])}  # whoever finds the file comes past them
     read = next((r for r in reads if id(r.call) not in checks), None)
     if read is None and not by_zero:

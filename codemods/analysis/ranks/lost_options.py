@@ -18,8 +18,8 @@ _MOST_FILES = 150
 OPTION_NAMES = frozenset({"args", "opt", "opts", "options", "hparams", "config", "cfg", "params", "arguments", "parsed_args"})
 # What gives the options more attributes than the source names, or reads the command line in another way.
 _OPEN = lazy(
-    rb"parse_known_args|parse_intermixed|set_defaults|HfArgumentParser|parse_args_into|Namespace\(|namespace=|__dict__|fromfile_prefix"
-    rb"|setattr\(\s*(?!self\b|cls\b|model\b|module\b|mod\b|layer\b)\w|vars\(\s*[\w.]+\s*\)\s*(?:\.(?:update|setdefault)|\[)|__getattr__"
+    rb"parse_known_args|parse_intermixed|set_defaults|HfArgumentParser|parse_args_into|Namespace\(|namespace=|(?<!self\.)__dict__"
+    rb"|fromfile_prefix|setattr\(\s*(?!self\b|cls\b|model\b|module\b|mod\b|layer\b)\w|vars\(\s*[\w.]+\s*\)\s*(?:\.(?:update|setdefault)|\[)|__getattr__"
     rb"|add_argparse_args|from_argparse_args|add_subparsers|jsonargparse|configargparse|exec\("
 )
 _BY_LIBRARIES = lazy(r"rank|world|gpu|dist|device|node|backend|deepspeed")
@@ -30,7 +30,7 @@ _LIBRARIES = lazy(
 # A mention of an attribute that may give it a value.
 _SETS = (
     rb"[\"']NAME[\"']KEY|\.\s*NAME\b\s*(?:[-+*/|&%@]|//|\*\*|<<|>>)?=(?!=)|\.\s*NAME\b\s*:[^=\n]*=(?!=)"
-    rb"|\.\s*NAME\b\s*,[^()\n]*[^=!<>]=(?!=)|\.\s*NAME\b\s+in\b|\bas\s+[\w.]+\.NAME"
+    rb"|(?m:^[ \t]*\(?[^(\n]*\.\s*NAME\b\s*,[^()\n]*[^=!<>]=(?!=))|\.\s*NAME\b\s+in\b|\bas\s+[\w.]+\.NAME"
 )
 
 

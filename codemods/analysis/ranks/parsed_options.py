@@ -144,7 +144,7 @@ def _options(module: SourceModule, scope: FunctionNode | None, name: str) -> dic
             held |= {t.id for t in assign.targets if isinstance(t, ast.Name)}
     found: dict[str, Domain] = {}
     for read in (r for held_name in held for r in module.reads_of(held_name)):
-        if not isinstance(read, ast.Name):
+        if not isinstance(read, ast.Name) or not _is_of(module, scope, read):
             continue
         up = module.parent(read)
         if isinstance(up, ast.Return):
@@ -159,6 +159,16 @@ def _options(module: SourceModule, scope: FunctionNode | None, name: str) -> dic
             domain = domain_of(call)
             found[option] = found[option].joined(domain) if option in found else domain
     return found
+
+
+def _is_of(module: SourceModule, scope: FunctionNode | None, read: ast.Name) -> bool:
+    """False for a name that another function, or a lambda, binds for itself: `lambda p: p.requires_grad`."""
+    up = module.parent(read)
+    while up is not None and not isinstance(up, ast.stmt):
+        if isinstance(up, ast.Lambda) and read.id in {a.arg for a in (*up.args.posonlyargs, *up.args.args, *up.args.kwonlyargs)}:
+            return False
+        up = module.parent(up)
+    return any(module.function_of(b.node) is scope and not b.parameter for b in bindings_of(module, read))
 
 
 def _attribute_of(call: ast.Call) -> str | None:
