@@ -28,6 +28,7 @@ __all__ = [
 LIGHTNING_PACKAGES = ("pytorch-lightning", "lightning")
 # A folder from which an image is built: its pins speak for the folder above where that has none.
 _IMAGES = ("docker", "docker-context", "docker_context", "container", "environment")
+_OF_A_PACKAGE = ("setup.py", "setup.cfg", "pyproject.toml")
 _PARTS = 3  # of a version that names one release
 # A pin for building the documentation says nothing of how the code is run.
 _NOT_RUN = ("docs", "doc", ".github", "third_party", "node_modules", "site-packages")
@@ -89,7 +90,8 @@ def pin_of(project: Project, *packages: str, near: str = "") -> Pin | None:
 
     The pins of the nearest folder above `near` count; there a lock file wins over ranges, and where several files (or
     both packages) disagree the pin allows what any of them allows, so that "surely" stays true in each environment.
-    A folder that only names the package (`install_requires=["accelerate"]`) leaves its version to the folders above.
+    A folder that only names the package (`install_requires=["accelerate"]`) leaves its version to what is installed for the
+    folders above; what a package there asks for itself is no word on a program that does not import it.
     """
     key = ("pin", packages, dirname(near))
     return project.keep(key, lambda: _pin_of(project, packages, dirname(near)))
@@ -113,10 +115,14 @@ def _said_above(project: Project, packages: tuple[str, ...], folder: str) -> tup
 
 def _find_above(project: Project, packages: tuple[str, ...], folder: str) -> Iterator[Pin]:
     found = [pin for package in packages for pin in pins(project, package)]
+    below = False
     while True:
         here = [pin for pin in found if _home(pin.path) == folder] or [pin for pin in found if _built_in(pin.path) == folder]
+        if below and any(basename(pin.path) in _OF_A_PACKAGE for pin in here):
+            return
         if (pin := joined(here)) is not None:
             yield pin
+            below = True
             found = [other for other in found if other.package in {one.package for one in here}]
         if not folder:
             return
