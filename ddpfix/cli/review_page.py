@@ -82,7 +82,7 @@ def _announce(url: str) -> None:
 
 
 def _work(shown: Shown) -> Work:
-    from ddpfix import decisions, engine, plugins, repository_state, run
+    from ddpfix import decisions, discovery, engine, plugins, repository_state, run
     from ddpfix.review import items
     from ddpfix.review.served import Work
 
@@ -104,7 +104,7 @@ def _work(shown: Shown) -> Work:
         return run.apply(tree, settings, codemods, options, command=shown.command)
 
     def summary(_: Applied) -> str:
-        return (engine.disk_reader(root)(run.SUMMARY) or b"").decode("utf-8", "replace")
+        return (engine.disk_reader(root)(discovery.SUMMARY) or b"").decode("utf-8", "replace")
 
     return Work(
         scan=scan,
