@@ -1790,3 +1790,37 @@ def test_what_no_sample_can_lack(test: str) -> None:
 
 def test_samples_that_all_ranks_draw_alike() -> None:
     check_nothing(RULE, SAMPLES.format(shared="shuffle=False", test="any(len(t) < 1 for t in targets)"))
+
+
+LEFT_OVER = """
+import torch
+import torch.distributed as dist
+
+
+def share(files, rank_rows, ratio):
+    train, held_out = 0, 0
+    for file in files:
+        rows = rank_rows(file)
+        first = int(ratio * len(rows) + 1)
+        train += first
+        total = len(rows)
+        held_out += total - first
+    {test}
+        sent = torch.tensor(held_out, dtype=torch.int32).cuda()
+        dist.all_reduce(sent, op=dist.ReduceOp.SUM)
+        print(sent.item())
+    dist.barrier()
+    return train
+"""
+
+
+@pytest.mark.parametrize("test", ["if held_out > 0:", "if held_out != 0:"])
+def test_a_sum_that_a_rank_with_nothing_leaves_out(test: str) -> None:
+    (found,) = findings_of(RULE, LEFT_OVER.format(test=test))
+    assert found.span.line == LEFT_OVER[: LEFT_OVER.index("{test}")].count("\n") + 1
+    assert not found.edits and "make the call on every rank" in (found.reason or "")
+
+
+@pytest.mark.parametrize("test", ["if ratio > 0:", "if True:"])
+def test_a_sum_that_a_setting_leaves_out(test: str) -> None:
+    assert not findings_of(RULE, LEFT_OVER.format(test=test))
