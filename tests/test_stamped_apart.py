@@ -55,8 +55,10 @@ def test_a_field_in_an_arm_out_of_which_every_rank_reads() -> None:
 
 
 def test_a_field_of_this_object_given_outright() -> None:
-    source = PROGRAM.replace("USE", LOAD).replace("args.out", "self.paths.out").replace("main(args, model)", "main(self, args, model)")
-    lines = source.replace('    if args.resume:\n        self.paths.out = os.path.dirname(args.resume)\n    else:\n        self', "    self")
+    source = PROGRAM.replace("USE", LOAD).replace("args.out", "self.paths.out").replace("main(args,", "main(self, args,")
+    arms = "    if args.resume:\n        self.paths.out = os.path.dirname(args.resume)\n    else:\n        self"
+    assert arms in source
+    lines = source.replace(arms, "    self")
     assert [(s.name, s.reads) for s in apart(lines)] == [("self.paths.out", True)]
 
 
@@ -85,7 +87,7 @@ def test_nobody_fails(use: str) -> None:
     ("old", "new"),
     [
         ('datetime.now().strftime("%Y%m%d-%H%M%S")', "args.name"),  # no clock
-        ("    if dist.get_rank() == 0:\n        os.makedirs(args.out, exist_ok=True)", "    os.makedirs(args.out, exist_ok=True)"),
+        ("    if dist.get_rank() == 0:\n        os.makedirs(args.out,", "    os.makedirs(args.out,"),
         (f"    else:\n        {ONE}", f"    elif dist.get_rank() == 0:\n        {ONE}"),
     ],
 )

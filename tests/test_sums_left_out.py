@@ -35,7 +35,7 @@ for file in files:
     ("test", "sums"),
     [
         ("rest > 0", "t = torch.tensor(rest).cuda()\n    dist.all_reduce(t)"),
-        ("rest != 0", "t = torch.tensor([rest], dtype=torch.long)\n    t = t.to(model)\n    distributed.all_reduce(t, op=dist.ReduceOp.SUM)"),
+        ("rest != 0", "t = torch.tensor([rest])\n    t = t.to(model)\n    distributed.all_reduce(t, op=dist.ReduceOp.SUM)"),
         ("0 < rest and extra", "dist.all_reduce(torch.as_tensor(rest))"),
         ("rest >= 1", "t = torch.tensor(float(rest))\n    if dist.is_initialized():\n        dist.all_reduce(t)"),
     ],
@@ -101,7 +101,8 @@ def test_other_tests_and_other_sums(block: str) -> None:
     ],
 )
 def test_a_selection_by_a_mask(picks: str, test: str) -> None:
-    assert found(f"{picks}\nif {test}:\n    mean = costs.mean()\n    if model:\n        sent = mean.cuda()\n        dist.all_reduce(sent)\n")
+    sums = "    mean = costs.mean()\n    if model:\n        sent = mean.cuda()\n        dist.all_reduce(sent)\n"
+    assert found(f"{picks}\nif {test}:\n{sums}")
 
 
 def test_elements_of_a_batch_by_what_they_hold() -> None:

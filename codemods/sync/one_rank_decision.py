@@ -17,8 +17,8 @@ from codemods.analysis.guards.one_rank_decisions import Decision, Form, decision
 from codemods.analysis.guards.raised_alike import raised_alike
 from codemods.analysis.guards.reduced_tests import reduced_test
 from codemods.analysis.guards.set_by_one_rank import is_decision, set_by_one_rank, stays_on_one_rank
-from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.guards.sums_left_out import SumLeftOut, sums_left_out
+from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.names import dotted, family
 from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.analysis.short_texts import short
@@ -239,8 +239,8 @@ class OneRankDecision(DdpCodemod):
         made = short(module, found.summed)
         return self.finding(
             module, found.test,
-            f"each rank decides by `{found.part}` whether it comes to the sum over the ranks in line {found.summed.lineno}: a rank "
-            "that has none leaves it out, goes on to its next collective, and the others wait for it",
+            f"each rank decides by `{found.part}` whether it comes to the sum over the ranks in line {found.summed.lineno}: a "
+            "rank that has none leaves it out, goes on to its next collective, and the others wait for it",
             evidence=[Evidence("static", f"`{made}` adds up what each rank has of its own", module.path, found.summed.lineno)],
             reason="make the call on every rank (one that has none adds 0), and test the sum behind it",
         )  # fmt: skip

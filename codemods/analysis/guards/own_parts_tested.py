@@ -11,6 +11,7 @@ from codemods.runtime.record import record
 
 _SIZES = frozenset({"numel", "nelement"})
 _OF_LISTS = frozenset({"zip", "enumerate", "list", "range", "reversed", "sorted"})
+_MOVES = frozenset({"item", "float", "to", "long"})
 _TRUE_ONES = frozenset({"sum", "count_nonzero"})
 # What asks for the parts of a model, or for what a setting left out: the same on every rank.
 _OF_MODELS = frozenset({"grad", "requires_grad", "isinstance", "hasattr", "getattr", "None"})
@@ -118,7 +119,7 @@ def _adds_some(module: SourceModule, add: ast.AugAssign) -> bool:
 
 def _counts_some(value: ast.expr) -> bool:
     """True for `mask.sum()`, `(labels != -100).sum()` with what moves it, `sum(1 for x in xs if x)`."""
-    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("item", "float", "to", "long"):
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _MOVES:
         value = value.func.value
     if isinstance(value, ast.Call) and dotted(value.func) == "sum" and len(value.args) == 1:
         made = value.args[0]

@@ -20,7 +20,9 @@ from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _TENSORS = frozenset({"tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor", "DoubleTensor", "float", "int"})
-_MOVES = frozenset({"to", "cuda", "cpu", "float", "double", "int", "long", "clone", "detach", "item", "reshape", "view", "unsqueeze"})
+_MOVES = frozenset(
+    {"to", "cuda", "cpu", "float", "double", "int", "long", "clone", "detach", "item", "reshape", "view", "unsqueeze"}
+)
 _STEPS = 6
 
 
@@ -100,7 +102,8 @@ def _as_it_is(module: SourceModule, function: FunctionNode, node: ast.expr, call
 
 def _last_value(module: SourceModule, function: FunctionNode, name: ast.Name, call: ast.Call) -> ast.expr | None:
     """What a name was given last above, where that stands in a block round the call."""
-    above = [b for b in bindings_in(module, function, name.id) if not b.parameter and _line(module, b) < min(name.lineno, call.lineno)]
+    first = min(name.lineno, call.lineno)
+    above = [b for b in bindings_in(module, function, name.id) if not b.parameter and _line(module, b) < first]
     nearest = max(above, key=lambda b: _line(module, b), default=None)
     if nearest is None or nearest.part or nearest.value is None:
         return None
