@@ -127,3 +127,11 @@ def test_elements_that_are_picked_of_a_tensor_are_no_gather() -> None:
 def test_a_split_of_a_text_is_no_split_of_data() -> None:
     assert not opens("DDP403", b"a, b = text.split(':')\n")
     assert opens("DDP403", b"a, b = random_split(data, [8, 2])\n") and opens("DDP403", b"x = rows.train_test_split(0.1)\n")
+
+
+def test_a_file_whose_step_a_trainer_calls_may_be_run_by_several() -> None:
+    step = b"from base import Task\n\n\nclass Model(Task):\n    def training_step(self, batch, index):\n        return batch\n"
+    own = b"class Model:\n    def step(self, batch):\n        return batch\n"
+    project = Project.of({"tasks/model.py": step, "tasks/other.py": own, "tests/test_model.py": step})
+    assert may_show_ranks(project, "tasks/model.py")
+    assert not may_show_ranks(project, "tasks/other.py")

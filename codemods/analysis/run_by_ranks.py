@@ -9,22 +9,30 @@ from itertools import islice
 
 from codemods.analysis.distribution import is_own_test, ranks_above, ranks_at, speaks
 from codemods.analysis.importing import users_by_step, users_of
+from codemods.store.file_facts import file_fact
 from codemods.store.project import Project
 
 
 def may_show_ranks(project: Project, path: str) -> bool:
-    """False where neither the file nor one that imports it holds a word of several processes: told from the bytes alone."""
+    """False where neither the file nor one that imports it holds a word of several processes, or a step, by the bytes."""
     return project.keep(("may show ranks", path), lambda: _may_show(project, path))
 
 
 def _may_show(project: Project, path: str) -> bool:
     if is_own_test(project, path):
         return False
-    if project.fact(speaks, path):
+    if project.fact(speaks, path) or project.fact(is_stepped_by_lightning, path):
         return True
     users = [p for p in users_of(project, path) if not is_own_test(project, p)]
     handed_on = (u for p in users if p.endswith("/__init__.py") for u in users_of(project, p))
     return any(project.fact(speaks, p) for p in (*users, *handed_on))
+
+
+@file_fact
+def is_stepped_by_lightning(path: str, data: bytes) -> bool:
+    """True for a file with a `training_step`: a Trainer calls it, and maybe only a registry names its class."""
+    del path
+    return b"def training_step(" in data
 
 
 def may_be_run_by_ranks(project: Project, path: str, hops: int = 3) -> bool:

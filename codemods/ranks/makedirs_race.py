@@ -82,7 +82,7 @@ class MakedirsRace(DdpCodemod):
     Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`. A test that
     the folder is missing goes where nothing else stands under it: `exist_ok` asks the same, in one step. Reports a new folder
     whose name each rank works out for itself: after its clock, or as the next that is free, though rank 0 alone makes it (one
-    after the clock where every rank writes into it).
+    after the clock where every rank writes into it, or reads out of it what rank 0 wrote).
 
     ## Why it matters
     Two ranks that start together both see that the folder is missing, and both create it. The slower one dies with
@@ -252,12 +252,10 @@ class MakedirsRace(DdpCodemod):
             text = without_days(origin_text(module, one.value))
             if not _CLOCK.search(text) or _OWN_PATH.search(text) or is_run_by_nobody(project, module, call):
                 continue
-            message = (
-                f"every rank names {one.name} after its own clock, and rank 0 alone makes the folder (line {call.lineno}): a "
-                f"rank that reads another second writes in line {one.used} into a folder of its own"
-            )
             reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
-            return self.finding(module, one.value, message, evidence=[shown], reason=reason, severity="data")
+            return self.finding(
+                module, one.value, one.message, evidence=[shown], reason=reason, severity="crash" if one.reads else "data"
+            )
         return None
 
     def _counted(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:

@@ -17,6 +17,7 @@ from codemods.analysis.guards.one_rank_decisions import Decision, Form, decision
 from codemods.analysis.guards.raised_alike import raised_alike
 from codemods.analysis.guards.reduced_tests import reduced_test
 from codemods.analysis.guards.set_by_one_rank import is_decision, set_by_one_rank, stays_on_one_rank
+from codemods.analysis.guards.sums_left_out import SumLeftOut, sums_left_out
 from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.names import dotted, family
 from codemods.analysis.run_by_ranks import may_show_ranks
@@ -57,7 +58,8 @@ class OneRankDecision(DdpCodemod):
     what it holds, or since an error left its result empty), an output of its model or a score that is missing, or the
     backward of a wrapper for what its batch holds, and one that ends by `exit()` in an exception handler, also in the
     `forward` of a model, and a way that is drawn from random numbers whose seed takes the rank. Reports a learning rate that
-    each rank changes by its own loss. Finds `sys.exit(1)` and `raise` for a loss that is not a number, where the repository
+    each rank changes by its own loss, and a sum over the ranks that one leaves out which has nothing to add to it (`if n > 0:`
+    round the `all_reduce` of `n`). Finds `sys.exit(1)` and `raise` for a loss that is not a number, where the repository
     starts the program so that the other ranks run on: by srun without `--kill-on-bad-exit`, by submitit, by
     `torch.distributed.launch` of a torch below 1.8, by processes that are joined in turn.
 
@@ -128,6 +130,8 @@ class OneRankDecision(DdpCodemod):
     - Says nothing of a draw where one of the seeds of its library does not take the rank, or none is seen.
     - Says nothing of the control that the callbacks of transformers give back to their Trainer.
     - Says nothing of an entry of a dict in a field (`self.config["task"]`) where another entry of it is the process's own.
+    - Says nothing of such a sum where the tested number counts batches or samples, which are there on all ranks or on none,
+      where it was reduced above, and where the other branch makes the sum, too.
     - Says nothing of a number of a dict to which a time of the process was added: which of them decides is not shown.
     - Reports a decorated hook, and one with an early exit by rank: the reduction has to stand where every rank comes.
     - Reports Lightning older than 1.6, which has no `trainer.strategy`.
@@ -226,6 +230,20 @@ class OneRankDecision(DdpCodemod):
                     module, at, told_as, evidence=chain(parted), level=_UNSAFE if edits else _DISPLAY, edits=edits,
                     reason=ASSUMED if edits else _advice(project, module, parted), severity=_RATES.get(parted.form, ""),
                 )  # fmt: skip
+
+        for tested in sums_left_out(project, module):
+            if tested.test.lineno not in told:
+                yield self._left_out(module, tested)
+
+    def _left_out(self, module: SourceModule, found: SumLeftOut) -> Finding:
+        made = short(module, found.summed)
+        return self.finding(
+            module, found.test,
+            f"each rank decides by `{found.part}` whether it comes to the sum over the ranks in line {found.summed.lineno}: a "
+            "rank that has none leaves it out, goes on to its next collective, and the others wait for it",
+            evidence=[Evidence("static", f"`{made}` adds up what each rank has of its own", module.path, found.summed.lineno)],
+            reason="make the call on every rank (one that has none adds 0), and test the sum behind it",
+        )  # fmt: skip
 
     def _failing(self, project: Project, module: SourceModule, parted: Mismatch) -> Iterator[Finding]:
         """An exit with an error: most launchers end the others with it, and nothing is said."""

@@ -9,7 +9,7 @@ import pytest
 from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
 from codemods.sync.one_rank_decision import OneRankDecision
 from codemods.sync.rank_local_training_state import RankLocalTrainingState
-from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of, project_of
 
 RULE = OneRankDecision
 PL = "import os\nimport time\nimport torch\nimport lightning.pytorch as pl\n"
@@ -1790,3 +1790,78 @@ def test_what_no_sample_can_lack(test: str) -> None:
 
 def test_samples_that_all_ranks_draw_alike() -> None:
     check_nothing(RULE, SAMPLES.format(shared="shuffle=False", test="any(len(t) < 1 for t in targets)"))
+
+
+LEFT_OVER = """
+import torch
+import torch.distributed as dist
+
+
+def share(files, rank_rows, ratio):
+    train, held_out = 0, 0
+    for file in files:
+        rows = rank_rows(file)
+        first = int(ratio * len(rows) + 1)
+        train += first
+        total = len(rows)
+        held_out += total - first
+    {test}
+        sent = torch.tensor(held_out, dtype=torch.int32).cuda()
+        dist.all_reduce(sent, op=dist.ReduceOp.SUM)
+        print(sent.item())
+    dist.barrier()
+    return train
+"""
+
+
+@pytest.mark.parametrize("test", ["if held_out > 0:", "if held_out != 0:"])
+def test_a_sum_that_a_rank_with_nothing_leaves_out(test: str) -> None:
+    (found,) = findings_of(RULE, LEFT_OVER.format(test=test))
+    assert found.span.line == LEFT_OVER[: LEFT_OVER.index("{test}")].count("\n") + 1
+    assert not found.edits and "make the call on every rank" in (found.reason or "")
+
+
+@pytest.mark.parametrize("test", ["if ratio > 0:", "if True:"])
+def test_a_sum_that_a_setting_leaves_out(test: str) -> None:
+    assert not findings_of(RULE, LEFT_OVER.format(test=test))
+
+
+REGISTERED = """
+from tasks.base import Task, register
+
+
+@register("small")
+class Small(Task):
+    def attempt(self, batch):
+        try:
+            loss = self.criterion(self.model(batch))
+        except:
+            loss = None
+        return loss
+
+    def training_step(self, batch, batch_idx):
+        loss = self.attempt(batch)
+        if loss is None:
+            print("left out")
+            return
+        return {"loss": loss}
+"""
+TASKS = {
+    "tasks/__init__.py": "",
+    "tasks/base.py": "import lightning.pytorch as pl\n\n\nclass Task(pl.LightningModule):\n    pass\n\n\n"
+    "def register(name):\n    return lambda c: c\n",
+    "main.py": "import hydra\nimport lightning.pytorch as pl\n\n"
+    "pl.Trainer(devices=4, strategy='ddp').fit(hydra.utils.instantiate({}))\n",
+}
+
+
+def test_no_loss_in_a_class_that_only_a_registry_names() -> None:
+    path = "tasks/small.py"
+    assert RULE().is_worth_parsing(path, project_of(REGISTERED, TASKS, path=path))
+    (found,) = findings_of(RULE, REGISTERED, TASKS, path=path)
+    assert found.span.line == 18 and "a rank without a loss skips the backward" in found.message
+
+
+def test_a_step_of_a_class_that_is_no_module_of_lightning() -> None:
+    plain = {**TASKS, "tasks/base.py": "class Task:\n    pass\n\n\ndef register(name):\n    return lambda c: c\n"}
+    assert not findings_of(RULE, REGISTERED, plain, path="tasks/small.py")

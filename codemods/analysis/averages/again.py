@@ -57,6 +57,15 @@ def _reductions(project: Project, module: SourceModule) -> Iterator[tuple[ast.Ca
                     yield value, target.id
 
 
+def sums_its_argument(project: Project, module: SourceModule, call: ast.Call) -> ast.expr | None:
+    """What `dist.all_reduce(x)` or `reduce_sum(x)` adds up over all ranks; None for any other call."""
+    if not call.args or not ("reduce" in (name := last(dotted(call.func))) or "sum" in name):
+        return None
+    if last(dotted(call.func)) == "all_reduce" and qualified(module, call.func) == _REDUCES:
+        return call.args[0] if _sums(module, call) else None
+    return call.args[0] if len(call.args) == 1 and _gives_the_sum(project, module, call) else None
+
+
 def _pairs(made: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
     if len(made.targets) != 1:
         return []

@@ -1,4 +1,4 @@
-"""A folder that every rank names after its own clock, that rank 0 alone makes, and that other ranks write into, too."""
+"""A folder that every rank names after its own clock, that rank 0 alone makes, and that the other ranks look for, too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import Binding, bindings_in
 from codemods.analysis.files.file_calls import CHANGES, file_call
+from codemods.analysis.files.given_fields import is_field, last_given
+from codemods.analysis.files.unasked_reads import read_unasked
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -19,15 +21,26 @@ _WRITERS = frozenset({"SummaryWriter", "FileWriter"})
 
 @record
 class Stamped:
-    """value: what every rank reads its clock in. used: the line where every rank writes there."""
+    """value: what every rank reads its clock in. made: the line where rank 0 makes the folder. used: the line where every rank
+    writes there, or reads what rank 0 wrote."""
 
     value: ast.expr
     name: str
+    made: int
     used: int
+    reads: bool = False
+
+    @property
+    def message(self) -> str:
+        does, end = ("looks", ", which is not there") if self.reads else ("writes", "")
+        return (
+            f"every rank names {self.name} after its own clock, and rank 0 alone makes the folder (line {self.made}): a "
+            f"rank that reads another second {does} in line {self.used} into a folder of its own{end}"
+        )
 
 
 def stamped_apart(project: Project, module: SourceModule, call: ast.Call, path: ast.expr) -> Iterator[Stamped]:
-    """The names of the folder that a call on rank 0 makes, where every rank makes up the name and writes into the folder."""
+    """The names of the folder that a call on rank 0 makes, where every rank makes up the name and goes on with the folder."""
     if ranks_at(module, call, project=project) not in (Ranks.ZERO, Ranks.LOCAL_ZERO):
         return
     function = module.function_of(call)
@@ -37,7 +50,25 @@ def stamped_apart(project: Project, module: SourceModule, call: ast.Call, path: 
         bound = _bound_once(project, module, call, name)
         if bound is None or bound.value is None or not (used := _written_by_all(project, module, bound, name.id)):
             continue
-        yield Stamped(bound.value, name.id, used)
+        yield Stamped(bound.value, name.id, call.lineno, used)
+    if is_field(path):
+        yield from _in_a_field(project, module, call, path)
+
+
+def _in_a_field(project: Project, module: SourceModule, call: ast.Call, path: ast.expr) -> Iterator[Stamped]:
+    """A field that every rank gives the name, also in one arm of an `if`: `args.out = join(args.out, strftime(…))`."""
+    name = dotted(path)
+    given = last_given(module, call, name)
+    if given is None or ranks_reaching(project, module, given.statement).some:
+        return
+    behind = [s for s in module.block_of(given.outer) if s.lineno > given.outer.lineno]
+    for use in (n for s in behind for n in walk(s) if isinstance(n, ast.Call)):
+        taken = _written(module, use) or read_unasked(module, use)
+        if taken is None or name not in {dotted(n) for n in (taken, *walk(taken)) if isinstance(n, ast.Attribute)}:
+            continue
+        if use.lineno > call.lineno and last_given(module, use, name) == given and not ranks_reaching(project, module, use).some:
+            yield Stamped(given.value, name, call.lineno, use.lineno, reads=_written(module, use) is None)
+            return
 
 
 def _names(module: SourceModule, call: ast.Call, path: ast.expr) -> Iterator[ast.Name]:
