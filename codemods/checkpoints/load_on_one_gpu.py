@@ -39,7 +39,8 @@ class LoadOnOneGpu(DdpCodemod):
 
     ## What it does
     Finds `torch.load(path)` without `map_location` on every rank, where `load_state_dict` takes a state from it under the key by
-    which the project saves one. Adds `map_location="cpu"`.
+    which the project saves one, or an optimizer takes the whole file into which the project saves an optimizer's state, by its
+    name. Adds `map_location="cpu"`.
 
     ## Why it matters
     A tensor is loaded to the device that it was saved from, and rank 0 saves from GPU 0. Each process then makes a context on
@@ -92,7 +93,8 @@ class LoadOnOneGpu(DdpCodemod):
       Accelerator, and whose function is called by no such file.
     - Says nothing in an arm beside the one that wraps the model (`if args.dist == "OFF"`), and in one for runs of one process
       (`if rank is None`).
-    - Says nothing where no file of the project saves such a state under that key, or saves it from the CPU.
+    - Says nothing where no file of the project saves such a state under that key, or saves it from the CPU; of a file that is
+      one state, where it is no optimizer's, or its name is not written out as a whole.
     - Says nothing of weights that were trained elsewhere (`args.pretrained`): where they were saved is not shown.
     - Says nothing where the resume ends in each run, as a line behind the load reads a name that nothing in the file binds.
     - Says nothing where each process sees one GPU alone (by CUDA_VISIBLE_DEVICES, or as the program asserts a

@@ -42,7 +42,8 @@ class CacheFilledByEveryRank(DdpCodemod):
     ranks do alone: a training waits at many other places. Reports what every rank fetches into one folder on the first run:
     `torch.hub.load`, the weights of OpenAI's `clip.load`, data sets of torchvision and torchaudio with `download=True`, also
     where a caller gives it, be the class in a variable or chosen by its name, archives (`beir.util.download_and_unzip`,
-    torchvision's `download_and_extract_archive`), and data sets of torch_geometric with a `process` or `download` of their own.
+    torchvision's `download_and_extract_archive`), and data sets of torch_geometric: its own (`Planetoid(root, "Cora")`), and
+    classes with a `process` or `download` of their own.
     A class that a Lightning data module names is made on every rank; so is one that goes out of a factory or a registry which a
     script of several processes imports, or that a setting names for such a script, also by the name of an heir.
 
@@ -101,6 +102,7 @@ class CacheFilledByEveryRank(DdpCodemod):
     - Says nothing where nothing shows several processes, in the file or in one that imports it.
     - Says nothing of a fetch where `prepare_data` of the class, a call under a test of the rank, or a lock comes first, or a
       barrier above behind something that some ranks do alone and that may bring the files.
+    - Says nothing of data sets that torch_geometric makes up in memory (`FakeDataset`).
     - Says nothing of `clip.load` from a file that lies there, and of a `clip` of the project's own.
     - Says nothing of a class of a factory where a file between it and the script lets one process in first.
     - Says nothing where some callers may not write (`if read_only: raise`).

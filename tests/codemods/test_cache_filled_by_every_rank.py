@@ -226,6 +226,47 @@ def test_a_barrier_above_that_nobody_fetches_before() -> None:
     check_nothing(RULE, FETCH + MAIN + alone + fetch)
 
 
+GEOMETRIC = (
+    "import torch.distributed as dist\nfrom torch_geometric import datasets as sets\n"
+    "from torch_geometric.datasets import {}\n\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "told"),
+    [
+        ("Planetoid", "Planetoid(args.root, 'Cora')", True),
+        ("Planetoid as Papers", "Papers(name='Cora', root='data')", True),
+        ("Planetoid", "sets.QM9(**args.data)", True),
+        ("Planetoid", "sets.QM9(*args.data)", True),
+        ("Planetoid", "Planetoid(f'data/{dist.get_rank()}', 'Cora')", False),
+        ("FakeDataset", "FakeDataset(1000)", False),
+        ("Planetoid", "sets.graph_generator.GridGraph(4, 4)", False),
+        ("Planetoid", "args.make('Planetoid')", False),
+    ],
+)
+def test_a_data_set_of_the_graph_library(name: str, call: str, told: bool) -> None:
+    source = GEOMETRIC.format(name) + MAIN + f"    return {call}\n"
+    if told:
+        check_told(RULE, source, reason="fetch it once")
+    else:
+        check_nothing(RULE, source)
+
+
+def test_data_sets_of_the_graph_library_that_rank_0_makes_first() -> None:
+    call = "Planetoid(args.root, 'Cora')"
+    first = f"    if dist.get_rank() == 0:\n        {call}\n    dist.barrier()\n    return {call}\n"
+    check_nothing(RULE, GEOMETRIC.format("Planetoid") + MAIN + first)
+    check_nothing(RULE, GEOMETRIC.format("Planetoid") + f"def main(args):\n    return {call}\n")
+    prepared = (
+        "import lightning.pytorch as pl\n\n\nclass Data(pl.LightningDataModule):\n"
+        "{}    def setup(self, stage):\n        self.data = Planetoid('data', 'Cora')\n"
+    )
+    check_told(RULE, GEOMETRIC.format("Planetoid") + prepared.format(""), reason="fetch it once")
+    above = "    def prepare_data(self):\n        Planetoid('data', 'Cora')\n\n"
+    check_nothing(RULE, GEOMETRIC.format("Planetoid") + prepared.format(above))
+
+
 def test_a_class_of_data_sets_that_a_name_holds() -> None:
     arms = (
         "    if args.name == 'c':\n        Set = datasets.CIFAR10\n        return Set(args.root, download=True)\n"

@@ -265,3 +265,65 @@ def test_a_program_that_asks_for_the_gpus_alone(line: str) -> None:
     assert findings_of(LoadOnOneGpu, STARTED, {"start.py": START.format(line)})
     other = START.format("assert torch.cuda.device_count() == 1")
     assert findings_of(LoadOnOneGpu, TRAIN, {"other.py": other})  # of another program
+
+
+BY_FILE = """\
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def train(net, optimizer, args, gpu):
+    dist.init_process_group("nccl")
+    model = DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])
+    if args.folder:
+        state = torch.load(os.path.join(args.folder, "steps", "optimizer.pt"))
+        optimizer.load_state_dict(state)
+    for epoch in range(9):
+        if dist.get_rank() == 0:
+            torch.save(optimizer.state_dict(), os.path.join(args.out, "optimizer.pt"))
+"""
+LOAD = 'torch.load(os.path.join(args.folder, "steps", "optimizer.pt"))'
+SAVE = 'torch.save(optimizer.state_dict(), os.path.join(args.out, "optimizer.pt"))'
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        LOAD,
+        'torch.load(args.folder + "/optimizer.pt")',
+        'torch.load(f"{args.folder}/optimizer.pt")',
+        'torch.load(args.folder / "optimizer.pt")',
+    ],
+)
+def test_a_file_that_is_an_optimizers_state(load: str) -> None:
+    before = BY_FILE.replace(LOAD, load)
+    check_transformed(LoadOnOneGpu, before, before.replace(load, f'{load[:-1]}, map_location="cpu")'))
+
+
+def test_a_file_by_a_name_and_a_save_in_another_file() -> None:
+    before = BY_FILE.replace(SAVE, "save(optimizer, args.out)").replace(LOAD, "torch.load(path)")
+    before = before.replace("        state =", '        path = os.path.join(args.folder, "optimizer.pt")\n        state =')
+    before = before.replace("import torch\n", "import torch\nfrom store import save\n", 1)
+    other = f"import os\nimport torch\n\ndef save(optimizer, out):\n    {SAVE.replace('args.out', 'out')}\n"
+    after = before.replace("torch.load(path)", 'torch.load(path, map_location="cpu")')
+    check_transformed(LoadOnOneGpu, before, after, files={"store.py": other})
+    check_nothing(LoadOnOneGpu, before, files={"store.py": other.replace('"optimizer.pt"', '"other.pt"')})
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new"),
+    [
+        ("another file", '"steps", "optimizer.pt"', '"steps", "weights.pt"'),
+        ("a name that is made up", 'os.path.join(args.folder, "steps", "optimizer.pt")', 'args.folder + "optimizer.pt"'),
+        ("a model takes it", "        optimizer.load_state_dict(state)", "        model.load_state_dict(state)"),
+        ("nothing of the optimizer is saved", "torch.save(optimizer.state_dict()", "torch.save(net.state_dict()"),
+        ("it has a device", '"optimizer.pt"))\n        opt', '"optimizer.pt"), map_location="cpu")\n        opt'),
+        ("weights of somebody else", "args.folder,", "args.pretrained,"),
+        ("one rank loads", "    if args.folder:", "    if args.folder and dist.get_rank() == 0:"),
+    ],
+)
+def test_files_that_are_not_shown_to_be_of_this_optimizer(what: str, old: str, new: str) -> None:
+    assert old in BY_FILE
+    check_nothing(LoadOnOneGpu, BY_FILE.replace(old, new, 1))

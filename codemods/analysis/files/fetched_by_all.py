@@ -40,6 +40,14 @@ _BARRIERS = lazy(r"wait_for_everyone|barrier\(|synchronize\(")
 # What some ranks do above a barrier that may bring the files, or let them wait for the one that does.
 _BRINGS = lazy(r"download|prepare|load|build|fetch|hub|[dD]ata|cache|get_\w+\(|make_|barrier|wait|sync")
 _GEOMETRIC = frozenset({"Dataset", "InMemoryDataset", "OnDiskDataset"})
+_SETS_OF_GEOMETRIC = "torch_geometric.datasets."
+# Those of torch_geometric 2.6 that are made in memory, or out of random numbers alone.
+_MADE_UP = frozenset(
+    {
+        "BAShapes", "ExplainerDataset", "FakeDataset", "FakeHeteroDataset", "InfectionDataset", "RandomPartitionGraphDataset",
+        "StochasticBlockModelDataset",
+    }
+)  # fmt: skip
 WORDS = (
     b"hub.load(", b"clip.load(", b"download=", b"download =", b"torch_geometric", b"download_and_unzip(", b"download_and_extract",
 )  # fmt: skip
@@ -142,6 +150,8 @@ def _fetches(project: Project, module: SourceModule, call: ast.Call) -> tuple[as
         return (folder,) if folder is not None and _is_switched_on(project, module, call) else None
     if module.holds(b"torch_geometric") and _builds(project, module, call):
         return ()
+    if name.startswith(_SETS_OF_GEOMETRIC):
+        return _of_geometric(name, call, given)
     download = given.get("download")
     if not name.startswith(_SETS) or not (last(name)[:1].isupper() or last(name) == _CHOSEN):
         return None
@@ -149,6 +159,15 @@ def _fetches(project: Project, module: SourceModule, call: ast.Call) -> tuple[as
         return None
     root = call.args[0] if call.args else given.get("root")
     return (root,) if root is not None else None
+
+
+def _of_geometric(name: str, call: ast.Call, given: dict[str | None, ast.expr]) -> tuple[ast.expr, ...] | None:
+    """A data set of torch_geometric itself: its constructor loads down and processes what `root` does not hold, with no lock."""
+    kind = name.removeprefix(_SETS_OF_GEOMETRIC)
+    if not kind[:1].isupper() or "." in kind or kind in _MADE_UP:
+        return None
+    root = call.args[0] if call.args and not isinstance(call.args[0], ast.Starred) else given.get("root")
+    return (root,) if root is not None else () if None in given or call.args else None
 
 
 def _is_switched_on(project: Project, module: SourceModule, call: ast.Call, up: int = 1) -> bool:

@@ -29,6 +29,8 @@ _WORDS = (b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"srun
 _SEVERAL = lazy(
     r"(?<![\w-])(?:torchrun|torch\.distributed\.(?:run|launch)|accelerate\s+launch|srun|mpirun|mpiexec|horovodrun|dist_\w+\.sh|"
     r"slurm_\w+\.sh)(?![\w-])|(?<![A-Za-z0-9_/.-])deepspeed\s"
+    r"|(?<!\S)-m\s+(?!torch\.)[\w.]+\.distributed\.(?:run|launch)"  # torch's, by another package
+    r"(?=\s(?:(?!\.py\b)[^;&|])*?--nproc[-_]per[-_]node)"
 )
 _OF_THE_JOB = lazy(r"(?m)^[ \t]*#SBATCH\s+(?:-n|--ntasks)\S*")  # each line of such a file may be run as many times
 _JOINED = lazy(r"\\[ \t]*\n[ \t]*#?")

@@ -10,6 +10,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.wrapped.states_by_file import is_optimizer, saved_by_file, written_name
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record, replace
@@ -25,7 +26,8 @@ _SHOWS = lazy(rb"DistributedDataParallel\w*\(|DDP\w*\(|init_process_group\(|Acce
 
 @record
 class Resumed:
-    """load: the call of `torch.load`. key: a key of what it gives that the project saves as a state, `saved` there.
+    """load: the call of `torch.load`. key: a key of what it gives that the project saves as a state, `saved` there; the name of
+    the file, where that holds the state of an optimizer alone.
 
     fills: the calls of `load_state_dict` that take from it. others: reads of it that are neither states nor counts. caller: the
     file of several processes that has it loaded, where `load` stands in a file of helpers.
@@ -129,14 +131,26 @@ def _resumed(project: Project, module: SourceModule, load: ast.Call) -> Resumed 
     others: list[ast.expr] = []
     key = ""
     known = _saved(project)
+    whole = ""
     for read in reads:
         part, asked = _part(module, read)
         if (call := _filled(module, part)) is not None:
             fills.append(call)
             key = key or (asked if asked in known else "")
+            whole = whole or ("" if asked else _file_of(project, module, load, call))
         elif not _is_count(module, part, asked):
             others.append(part)
-    return Resumed(load, key, known[key], tuple(fills), tuple(others)) if key else None
+    if key or not whole:
+        return Resumed(load, key, known[key], tuple(fills), tuple(others)) if key else None
+    return Resumed(load, whole, saved_by_file(project)[whole], tuple(fills), tuple(others))
+
+
+def _file_of(project: Project, module: SourceModule, load: ast.Call, fill: ast.Call) -> str:
+    """The name of the file that is loaded, where the project saves an optimizer's state into it and one takes it whole."""
+    if not isinstance(fill.func, ast.Attribute) or not is_optimizer(dotted(fill.func.value)):
+        return ""
+    name = written_name(module, load.args[0])
+    return name if name and name in saved_by_file(project) else ""
 
 
 def _part(module: SourceModule, read: ast.expr) -> tuple[ast.expr, str]:

@@ -1,0 +1,31 @@
+"""Which commands of the repository's texts start a script on several processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.analysis.job_files.documented_starts import launched_as_several
+from codemods.store.project import Project
+
+TRAIN = "import sw\n\nif __name__ == '__main__':\n    sw.train()\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "several"),
+    [
+        ("run.sh", "python -m sw.distributed.launch --nproc_per_node=8 train.py --lr 1\n", True),
+        ("run.sh", "python3 -m sw.distributed.run \\\n  --nproc-per-node $(nvidia-smi -L | wc -l) \\\n  train.py -x\n", True),
+        ("README.md", "    $ python -m sw.core.distributed.launch --nnodes 1 --nproc_per_node 4 train.py\n", True),
+        ("run.sh", "python -m torch.distributed.launch --nproc_per_node=8 train.py\n", True),
+        ("run.sh", "python -m sw.distributed.launch --port 80 train.py\n", False),
+        ("run.sh", "python -m sw.distributed.launch --port 80; NOTE=--nproc_per_node python train.py\n", False),
+        ("run.sh", "python -m sw.distributed.launched --nproc_per_node=8 train.py\n", False),
+        ("run.sh", "python -m sw.launch train.py --nproc_per_node=8\n", False),
+        ("run.sh", "python -m sw.distributed.launch train.py --nproc_per_node=8\n", False),
+        ("run.sh", "python train.py\n", False),
+    ],
+)
+def test_the_launcher_of_torch_by_the_name_of_another_package(path: str, text: str, several: bool) -> None:
+    files = {"train.py": TRAIN.encode(), path: text.encode()}
+    project = Project(files, files.get)
+    assert (launched_as_several(project, "train.py") is not None) is several
