@@ -347,7 +347,7 @@ def test_a_network_that_stays_bare_inside(method: str, call: str) -> None:
 
 
 def test_a_network_that_is_wrapped_inside_by_another_file() -> None:
-    parts = "from torch import nn\n\n\nclass Base(nn.Module):\n    def spread(self, change):\n        self.inner = change(self.inner)\n"
+    parts = f"from torch import nn\n\n\nclass Base(nn.Module):\n    def {GIVEN}\n"
     source = inside("quiet(self):\n        pass", "head.spread(load())").replace("Outer(nn.Module)", "Outer(Base)")
     source = source.replace("\n\nclass", "\nfrom parts import Base\n\nclass", 1)
     check_nothing(NetworkLeftOut, source, files={"parts.py": parts})

@@ -302,6 +302,7 @@ def _one_prepared(state: State, written: ast.expr, value: Value) -> Value:
     if stays_bare(state.module, written):
         return value if value.kind is Kind.MODULE else Value(thing=Thing(Kind.MODULE))
     if value.kind is Kind.MODULE or (value.thing is None and name and not _OTHERS.search(name)):
-        layers = value.thing is not None and value.thing.layers
-        return Value(thing=Thing(Kind.WRAPPED, value.thing.site if value.thing else None, _buffers_of(value.thing), layers=layers))
+        model = value.thing
+        layers = model is not None and model.layers
+        return Value(thing=Thing(Kind.WRAPPED, model.site if model else None, _buffers_of(model), layers=layers))
     return value

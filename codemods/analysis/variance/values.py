@@ -90,7 +90,8 @@ class Thing:
     """kind and, for an object of a project class, the class; for a function, where it stands.
 
     waits: of a model: it has buffers (BatchNorm) or is sharded, so that each forward of its wrapper is a collective; None where
-    the model is not seen. unseen: a loader whose sampler is not seen. layers: it is made of PyTorch's layers without buffers alone.
+    the model is not seen. unseen: a loader whose sampler is not seen. layers: it is made of PyTorch's layers without buffers
+    alone.
     """
 
     kind: Kind

@@ -27,9 +27,9 @@ _SHOWS = lazy(rb"DistributedDataParallel\w*\(|DDP\w*\(|init_process_group\(|Acce
 class Resumed:
     """load: the call of `torch.load`. key: a key of what it gives that the project saves as a state, `saved` there.
 
-    fills: the calls of `load_state_dict` that take from it. others: reads of it that are neither states nor counts. again: further
-    loads of the same file in the function, of which nothing else is told; what is read of them is in `fills` and `others`, too.
-    caller: the file of several processes that has it loaded, where `load` stands in a file of helpers.
+    fills: the calls of `load_state_dict` that take from it. others: reads of it that are neither states nor counts. again:
+    further loads of the same file in the function, of which nothing else is told; what is read of them is in `fills` and
+    `others`, too. caller: the file of several processes that has it loaded, where `load` stands in a file of helpers.
     """
 
     load: ast.Call

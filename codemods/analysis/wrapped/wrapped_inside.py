@@ -1,4 +1,4 @@
-"""Methods of a network that wrap a part of it: the part is what the optimizer trains, and a wrap round the whole would be a second."""
+"""Methods of a network that wrap a part of it, which is what the optimizer trains: a wrap round the whole would be a second."""
 
 from __future__ import annotations
 
