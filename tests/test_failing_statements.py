@@ -134,9 +134,27 @@ def test_a_name_that_a_whole_program_does_not_bind() -> None:
         module = project.module("run.py")
         assert module is not None and isinstance(module.tree, ast.Module)
         assert statement_fails(project, module, module.tree.body[-1]) is expected
-    built_in = Project.of({"run.py": f"{lines}\nwrite(x1)".encode(), "top.py": b"import builtins\nbuiltins.write = print\n"})
-    module = built_in.module("run.py")
-    assert module is not None and not statement_fails(built_in, module, module.tree.body[-1])
+
+
+@pytest.mark.parametrize(
+    ("top", "expected"),
+    [
+        ("import builtins\nbuiltins.write = print", False),
+        ("import builtins as b\nb.write = print", False),
+        ("import builtins\nsetattr(builtins, 'write', print)", False),
+        ("__builtins__['write'] = print", False),
+        ("import builtins\nbuiltins.__dict__.update(write=print)", False),
+        ("import builtins\nmore = builtins\nmore.write = print", False),
+        ("import builtins\nbuiltins.print = write", True),  # another name; what the file calls so itself is its own
+        ("import builtins as b\nb.print = max\nwrite = 3", True),
+    ],
+)
+def test_a_name_that_another_file_may_give_to_all(top: str, expected: bool) -> None:
+    lines = "\n".join(f"x{i} = {i}" for i in range(80))
+    project = Project.of({"run.py": f"{lines}\nwrite(x1)".encode(), "top.py": f"{top}\n".encode()})
+    module = project.module("run.py")
+    assert module is not None
+    assert statement_fails(project, module, module.tree.body[-1]) is expected
 
 
 PROGRAM = """\

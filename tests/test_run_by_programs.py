@@ -404,3 +404,51 @@ def test_tasks_that_are_told_that_they_are_alone(top: str, alone: bool) -> None:
     text = f"import os\nimport torch.distributed as dist\n{top}\ndist.init_process_group('gloo')\n\n{HELPER}\n"
     run = f"{text}\nif __name__ == '__main__':\n    report([])\n"
     assert nobody({"lib.py": run}) is alone
+
+
+NESTED = """\
+import torch.distributed as dist
+
+def main(hooks, args):
+    dist.init_process_group("nccl")
+    {before}
+
+    def report(rows):
+        print(rows)
+        {inside}
+
+    {after}
+
+if __name__ == "__main__":
+    main([], None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "after", "gone"),
+    [
+        ("pass", "pass", "# hooks.append(report)", True),  # its registration is gone
+        ("pass", "report(rows[1:])", "pass", True),  # whoever is in it already
+        ("pass", "pass", "hooks.append(vars(args))", True),
+        ("pass", "pass", "hooks.append(report)", False),
+        ("pass", "pass", "report([])", False),
+        ("on_end = lambda: report([])", "pass", "hooks.append(on_end)", False),  # a name that is read before it is bound
+        ("pass", "pass", "hooks.append(locals()['report'])", False),
+        ("pass", "pass", "hooks.append(vars()['report'])", False),
+        ("global report", "pass", "pass", False),  # a name of the file
+        ("@hooks.append", "pass", "pass", False),
+    ],
+)
+def test_a_function_inside_of_another_that_nothing_names(before: str, inside: str, after: str, gone: bool) -> None:
+    text = NESTED.format(before=before, inside=inside, after=after)
+    if before.startswith("@"):
+        text = text.replace(f"    {before}\n\n    def", f"    {before}\n    def")
+    assert nobody({"lib.py": text}) is gone
+    if gone:  # whether the folder has programs or not
+        assert nobody({"lib.py": text.replace("__main__", "__mine__")})
+
+
+def test_a_function_inside_of_one_that_nothing_names() -> None:
+    text = NESTED.format(before="pass", inside="def tell():\n            print(1)\n        tell()", after="pass")
+    assert nobody({"lib.py": text}, name="tell")
+    assert not nobody({"lib.py": text.replace("    pass\n\nif", "    report([])\n\nif")}, name="tell")

@@ -6,7 +6,7 @@ import pytest
 
 from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
 from codemods.sync.early_return_before_collective import EarlyReturnBeforeCollective
-from ddpfix.testing import check_nothing, check_told
+from ddpfix.testing import check_nothing, check_told, findings_of
 
 RULE = CollectiveUnderRankGuard
 ADVICE = "make the call on every rank"
@@ -130,3 +130,42 @@ def test_a_break_beside_the_forward_of_the_base_class() -> None:
     found = check_told(EarlyReturnBeforeCollective, looped, reason="broadcast the decision", files=files, path="base.py")
     assert "barrier" in found.message
     check_nothing(EarlyReturnBeforeCollective, BASE, files=files, path="base.py")
+
+
+# Layers of PyTorch that have no buffers
+
+LAYERS = (
+    "def main(data, rank):\n    net = DDP(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))\n    head = {made}\n"
+    "    {wrap}\n    run(net, head, data, rank)\n\n\n"
+)
+DIRECT = "def run(net, head, data, rank):\n    if rank == 0:\n        head(data[0])\n    dist.barrier()\n"
+HELD = (
+    "class Runner:\n    def __init__(self, net, head, rank):\n        self.head = head\n        self.rank = rank\n\n"
+    "    def test(self, data):\n        self.head.eval()\n        return self.head(data[0])\n\n"
+    "    def go(self, data):\n        if self.rank == 0:\n            self.test(data)\n        dist.barrier()\n\n\n"
+    "def run(net, head, data, rank):\n    Runner(net, head, rank).go(data)\n"
+)
+WRAP = "head = DDP(head, device_ids=[rank])"
+
+
+@pytest.mark.parametrize("run", [DIRECT, HELD])
+@pytest.mark.parametrize(
+    ("made", "wrap", "waits"),
+    [
+        ("nn.Linear(2, 2)", WRAP, False),
+        ("nn.Linear(2, 2).to(rank)", WRAP, False),
+        ("nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.LayerNorm(2)).cuda(rank)", WRAP, False),
+        ("DDP(nn.Embedding(2, 2))", "pass", False),
+        ("nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))", WRAP, True),
+        ("nn.BatchNorm1d(2)", WRAP, True),
+        ("nn.Sequential(*layers)", WRAP, True),  # what is in it is not seen
+        ("nn.Sequential(nn.Linear(2, 2), make())", WRAP, True),
+        ("make(2)", WRAP, True),
+        ("nn.utils.spectral_norm(nn.Linear(2, 2))", WRAP, True),
+        ("nn.Linear(2, 2)", f"head.register_buffer('mask', data[0])\n    {WRAP}", True),
+        ("nn.Linear(2, 2)", f"if data:\n        head = make(2)\n    {WRAP}", True),  # on one of two ways
+    ],
+)  # fmt: skip
+def test_a_wrapper_round_layers_of_torch(run: str, made: str, wrap: str, waits: bool) -> None:
+    found = findings_of(RULE, HEAD + run + "\n\n" + LAYERS.format(made=made, wrap=wrap))
+    assert bool(found) is waits

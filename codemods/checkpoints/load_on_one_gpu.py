@@ -40,7 +40,7 @@ class LoadOnOneGpu(DdpCodemod):
     ## What it does
     Finds `torch.load(path)` without `map_location` on every rank, where `load_state_dict` takes a state from it under the key by
     which the project saves one, or an optimizer takes the whole file into which the project saves an optimizer's state, by its
-    name. Adds `map_location="cpu"`.
+    name. Adds `map_location="cpu"`, to other loads of that file in the function as well.
 
     ## Why it matters
     A tensor is loaded to the device that it was saved from, and rank 0 saves from GPU 0. Each process then makes a context on
@@ -140,12 +140,13 @@ class LoadOnOneGpu(DdpCodemod):
         saved = found.saved[1]
         said = f"the project saves `{found.key}` here, from the device that rank 0 trains on"
         reason = _kept(project, module, found)
+        again = [Evidence("static", "the same file is read there again", module.path, load.lineno) for load in found.again]
         return self.finding(
             module, found.load,
             f"every rank reads this file onto the GPU that it was saved from: GPU 0 holds `{found.key}` once for each process",
             level=Applicability.UNSAFE if reason else Applicability.SAFE,
-            edits=[SetKeyword(module.path, module.span(found.load), "map_location", '"cpu"')],
-            evidence=[Evidence("static", said, found.saved[0].path, saved.lineno), *_called_in(found)],
+            edits=[SetKeyword(module.path, module.span(load), "map_location", '"cpu"') for load in (found.load, *found.again)],
+            evidence=[Evidence("static", said, found.saved[0].path, saved.lineno), *_called_in(found), *again],
             reason=reason,
         )  # fmt: skip
 

@@ -77,6 +77,7 @@ class NetworkLeftOut(DdpCodemod):
     ## Refuses
     - Says nothing where any use of the network is not understood: it is handed to a function that is not followed, put into a
       dictionary, or made by something that is not seen.
+    - Says nothing of a network with a method that may wrap a part of it, by a function that it is handed (`net.spread(wrap)`).
     - Says nothing of a network that is part of another one, that is frozen or without parameters, or that no gradient goes
       through.
     - Says nothing where the project averages gradients itself, and of a network whose class asks for the rank or meets the other

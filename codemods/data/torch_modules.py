@@ -29,6 +29,19 @@ AFFINE = {
 }
 # One parameter only, so reading `.weight` uses all of it.
 ONE_PARAMETER = frozenset({"Embedding", "EmbeddingBag", "PReLU", "RMSNorm"})
+# torch.nn classes without buffers, whatever they are given.
+WITHOUT_BUFFERS = frozenset(
+    {
+        "Linear", "Bilinear", "Embedding", "EmbeddingBag", "PReLU", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d",
+        "ConvTranspose2d", "ConvTranspose3d", "LayerNorm", "GroupNorm", "RMSNorm", "LSTM", "GRU", "RNN", "LSTMCell", "GRUCell",
+        "RNNCell", "MultiheadAttention", "Identity", "Flatten", "Unflatten", "ReLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "CELU",
+        "GELU", "SiLU", "Mish", "Tanh", "Sigmoid", "Softplus", "Softmax", "LogSoftmax", "Hardtanh", "Hardswish", "Hardsigmoid",
+        "GLU", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "MaxPool1d", "MaxPool2d", "MaxPool3d",
+        "AvgPool1d", "AvgPool2d", "AvgPool3d", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
+        "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "Upsample", "PixelShuffle", "ZeroPad2d",
+        "ReflectionPad1d", "ReflectionPad2d", "ReplicationPad2d",
+    }
+)  # fmt: skip
 # Modules that hold what they are given.
 CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Module", "Parameter"})
 # Which gradients reach which output differs, or which parameters take part depends on the batch.

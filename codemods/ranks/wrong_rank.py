@@ -118,6 +118,8 @@ class WrongRank(DdpCodemod):
     - The global rank that goes on under the name `local_rank` (`args.local_rank = local_rank`), where something else than a
       device reads that name: reported, for the name has to be bound to the local rank, and the other place asks for the global
       one.
+    - A parameter `local_rank` to which another file hands a global rank that it calls so: reported, for that file has to bind the
+      local rank to the name.
     - A test of TrainingArguments that asks for more than the rank, `transformers` below 5 or not pinned.
     - A project that makes its process group itself; files without Lightning's Trainer.
     - A repository's own tests.

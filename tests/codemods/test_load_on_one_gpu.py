@@ -327,3 +327,61 @@ def test_a_file_by_a_name_and_a_save_in_another_file() -> None:
 def test_files_that_are_not_shown_to_be_of_this_optimizer(what: str, old: str, new: str) -> None:
     assert old in BY_FILE
     check_nothing(LoadOnOneGpu, BY_FILE.replace(old, new, 1))
+
+
+AGAIN = """        {first}
+        model.load_state_dict(state["weights"])
+        adam.load_state_dict(state["adam"])
+    if args.resume:
+        {second}
+"""
+FIRST = "state = torch.load(args.resume{where})"
+
+
+def twice(second: str, first: str = "", where: str = "") -> str:
+    head, _, rest = TRAIN.partition("        state = torch")
+    added = AGAIN.format(first=FIRST.format(where=first), second=second.format(where=where))
+    return head + added + rest[rest.index("    for epoch") :]
+
+
+CPU = ', map_location="cpu"'
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        'first = torch.load(args.resume{where})["epoch"] + 1',
+        'first = torch.load(args.resume{where}).get("epoch", 0)',
+        'again = torch.load(args.resume{where})\n        first = again["epoch"]',
+    ],
+)
+def test_the_same_file_is_read_twice(second: str) -> None:
+    after = twice(second, first=CPU, where=CPU)
+    found = check_transformed(LoadOnOneGpu, twice(second), after)
+    assert len(found) == 1 and "again" in found[0].evidence[-1].text
+
+
+def test_what_is_read_of_the_file_again_counts() -> None:
+    second = 'args.centers = torch.load(args.resume{where})["centers"]'
+    check_transformed(LoadOnOneGpu, twice(second), twice(second, first=CPU, where=CPU), unsafe=True)
+    average = 'ema.load_state_dict(torch.load(args.resume{where})["shadow"])'
+    check_transformed(LoadOnOneGpu, twice(average), twice(average, first=CPU, where=CPU), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        'first = torch.load(args.other)["epoch"]',  # another file
+        'first = torch.load(args.resume, map_location=f"cuda:{{gpu}}")["epoch"]',
+        'first = args.load(args.resume)["epoch"]',
+        'read = lambda: 3\n\n    def other():\n        return torch.load(args.resume)["epoch"]',  # another function
+    ],
+)
+def test_other_loads_stay(second: str) -> None:
+    check_transformed(LoadOnOneGpu, twice(second), twice(second, first=CPU))
+
+
+def test_two_loads_that_both_fill() -> None:
+    second = 'adam.load_state_dict(torch.load(args.resume{where})["adam"])'
+    source, after = twice(second), twice(second, first=CPU, where=CPU)
+    assert len(check_transformed(LoadOnOneGpu, source, after)) == 2

@@ -133,7 +133,8 @@ def test_a_script_that_the_launcher_starts(name: str) -> None:
 
 
 def test_the_new_spelling_alone_where_the_launcher_is_older() -> None:
-    dashed, both = PARSER.replace("_rank'", "-rank'"), BOTH.replace("'--local_rank', '--local-rank'", "'--local-rank', '--local_rank'")
+    dashed = PARSER.replace("_rank'", "-rank'")
+    both = BOTH.replace("'--local_rank', '--local-rank'", "'--local-rank', '--local_rank'")
     old = {"run.sh": LAUNCH, "requirements.txt": "torch==1.8.0+cu111\n"}
     found = check_transformed(RULE, dashed, both, files=old)
     assert "passes `--local_rank` before torch 2.0 (requirements.txt names an older one)" in found[0].message

@@ -283,3 +283,73 @@ def test_told_where_each_process_puts_data_parallel_round_its_own_device(wrap: s
 )
 def test_data_parallel_that_is_right_or_not_seen_to_train_alone(source: str) -> None:
     check_nothing(NetworkLeftOut, source)
+
+
+INSIDE = """
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Encoder()
+
+    def {method}
+
+    def both(self, change):
+        self.spread(change)
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+def other(loader, gpu):
+    body = DDP(Encoder().to(gpu))
+    head = Outer()
+    {call}
+"""
+GIVEN = "spread(self, change):\n        self.inner = change(self.inner)"
+BY_NAME = "spread(self, change):\n        for name, part in self.named_children():\n            setattr(self, name, change(part))"
+ITSELF = "spread(self, gpu):\n        self.inner = nn.parallel.DistributedDataParallel(self.inner, device_ids=[gpu])"
+READS = "spread(self, change):\n        return change(self.inner)"
+NESTED = "def around(part):\n        return DDP(part, device_ids=[gpu])\n\n    head.spread(around)"
+
+
+def inside(method: str, call: str) -> str:
+    return HEAD + INSIDE.format(method=method, call=call) + "".join(f"    {line}\n" for line in (BOTH, *STEPS))
+
+
+@pytest.mark.parametrize(
+    ("method", "call"),
+    [
+        (GIVEN, "head.spread(lambda part: DDP(part, device_ids=[gpu]))"),
+        (GIVEN, NESTED),
+        (GIVEN, "head.spread(change=load())"),
+        (GIVEN, "head.both(load())"),
+        (BY_NAME, "head.spread(load())"),
+        (ITSELF, "head.spread(gpu)"),
+        ("quiet(self):\n        pass", "head.apply_to_parts(lambda part: DDP(part))"),
+    ],
+)
+def test_a_network_that_is_wrapped_inside(method: str, call: str) -> None:
+    check_nothing(NetworkLeftOut, inside(method, call))
+
+
+@pytest.mark.parametrize(
+    ("method", "call"),
+    [
+        (GIVEN, "pass"),  # nobody calls it
+        (GIVEN, "head.train()"),
+        (READS, "head.spread(print)"),  # nothing is kept
+        ("spread(self, width):\n        self.width = max(width, 3)", "head.spread(4)"),
+    ],
+)
+def test_a_network_that_stays_bare_inside(method: str, call: str) -> None:
+    found = check_told(NetworkLeftOut, inside(method, call), reason="wrap it as well")
+    assert "`head` is trained here" in found.message
+
+
+def test_a_network_that_is_wrapped_inside_by_another_file() -> None:
+    parts = f"from torch import nn\n\n\nclass Base(nn.Module):\n    def {GIVEN}\n"
+    source = inside("quiet(self):\n        pass", "head.spread(load())").replace("Outer(nn.Module)", "Outer(Base)")
+    source = source.replace("\n\nclass", "\nfrom parts import Base\n\nclass", 1)
+    check_nothing(NetworkLeftOut, source, files={"parts.py": parts})
+    still = source.replace("head.spread(load())", "head.train()")
+    check_told(NetworkLeftOut, still, files={"parts.py": parts}, reason="wrap it as well")

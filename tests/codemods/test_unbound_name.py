@@ -220,3 +220,38 @@ def test_one_part_of_a_test_keeps_one_process_out(test: str, found: int) -> None
     head = f"{MAIN}def score(args, data, left):\n    if {test}:\n"
     source = f"{head}        data = Subset(data, left)\n    return data\n\n\nscore(1, 2, 3)\n"
     assert len(findings_of(RULE, source)) == found
+
+
+GATHER = """\
+import torch
+
+
+class Loss(torch.nn.Module):
+    def forward(self, x, y):
+        {first}
+        x = torch.cat(Gathered.apply(x))
+        return nnf.relu(x - y).mean()
+
+
+class Gathered(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        parts = [torch.zeros_like(x) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, x)
+        return tuple(parts)
+{rest}
+"""
+FITS = "from engine import start\nfrom loss import Loss\n\nif __name__ == '__main__':\n    start()\n    print(Loss()(1, 2))\n"
+
+
+@pytest.mark.parametrize("first", ["error = nnf.mse_loss(x, y)", "x = nnf.normalize(x)"])
+def test_another_name_that_nothing_binds_is_read_first(first: str) -> None:
+    """With the import the run would end at the other name as before."""
+    rest = "\n".join(f"W{i} = {i}" for i in range(60))
+    files = {**OTHER, "main.py": FITS, "quiet.py": "import builtins\nimport torch.nn.functional as nnf\nbuiltins.print = nnf\n"}
+    source = GATHER.format(first=first, rest=rest)
+    check_nothing(RULE, source, files=files, path="loss.py")
+    bound = source.replace("import torch\n", "import torch\nimport torch.nn.functional as nnf\n", 1)
+    assert findings_of(RULE, bound, files=files, path="loss.py")
+    behind = GATHER.format(first="pass", rest=rest)  # the gather is come to first
+    assert findings_of(RULE, behind, files=files, path="loss.py")

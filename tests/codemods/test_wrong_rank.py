@@ -1255,3 +1255,51 @@ def test_a_field_that_is_given_two_options() -> None:
     before = HOLDS_OPTIONS.format(own="args.local_rank") + "\n    def again(self, other):\n        self.args = other\n"
     found = findings_of(WrongRank, before, GIVEN)
     assert found and all("args.local_rank" not in getattr(e, "code", "") for f in found for e in f.edits)
+
+
+HOLDER = """\
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Holder:
+    def __init__(self, net, {name}=0):
+        self.local_rank = {name}
+        self.net = DistributedDataParallel(net, device_ids=[{name}])
+
+    def restore(self, path):
+        return read(path, {text})
+"""
+BUILDS = "    Holder(args.net, {0})\n    if {1} == 0:\n        print(args)\n"
+IN_FORMAT = "'cuda:{}'.format(self.local_rank)"
+
+
+def builds(bound: str, given: str, asked: str) -> str:
+    lines = ("dist.init_process_group('nccl')", bound, f"torch.cuda.set_device({asked})")
+    head = HEAD.replace("import torch\n", "import torch\nfrom holder import Holder\n", 1)
+    return script(*lines, head=head) + BUILDS.format(given, asked)
+
+
+@pytest.mark.parametrize("given", ["local_rank", "local_rank=local_rank"])
+def test_a_misnamed_rank_of_another_file_is_told_where_it_is_handed_to(given: str) -> None:
+    start = builds("local_rank = dist.get_rank()", given, "local_rank")
+    holder = HOLDER.format(name="local_rank", text=IN_FORMAT)
+    line = start[: start.index("local_rank = dist")].count("\n") + 1
+    check_told(WrongRank, holder, path="holder.py", files={"start.py": start}, reason=f"from start.py:{line} on")
+
+
+def test_a_rank_of_another_file_under_its_own_name_is_repaired() -> None:
+    start = builds("rank = dist.get_rank()", "rank", "rank")
+    holder = HOLDER.format(name="rank", text="'cpu'")
+    (found,) = findings_of(WrongRank, holder, path="holder.py", files={"start.py": start})
+    assert found.edits
+    own = builds("local_rank = int(os.environ['LOCAL_RANK'])", "local_rank", "local_rank")
+    check_nothing(WrongRank, HOLDER.format(name="local_rank", text="'cpu'"), path="holder.py", files={"start.py": own})
+
+
+@pytest.mark.parametrize("text", [IN_FORMAT, "'cuda:%d' % self.local_rank", "f'cuda:{self.local_rank}'"])
+def test_a_text_that_names_the_device_is_no_other_use_of_a_misnamed_rank(text: str) -> None:
+    start = builds("local_rank = dist.get_rank()", "local_rank=local_rank", "local_rank")
+    holder = HOLDER.format(name="local_rank", text=text)
+    check_told(WrongRank, start, files={"holder.py": holder}, reason="ask for the global rank in module.py")
+    other = HOLDER.format(name="local_rank", text="'rank:%d' % self.local_rank")
+    check_told(WrongRank, start, files={"holder.py": other}, reason="ask for the global rank in holder.py:10")

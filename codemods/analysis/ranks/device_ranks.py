@@ -14,6 +14,7 @@ from codemods.analysis.ranks.local_variables import asked_local_rank
 from codemods.analysis.ranks.misnamed_ranks import (
     bound_as_local,
     chooses_a_device,
+    handed_as_local,
     is_handed_on,
     read_otherwise,
 )
@@ -21,6 +22,7 @@ from codemods.analysis.ranks.proven_rank import is_proven_global, local_beside, 
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.spawned import spawns
+from codemods.analysis.ranks.values_behind import Value
 from codemods.api.findings import Edit, InsertBefore, ReplaceExpression
 from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
@@ -60,6 +62,11 @@ def device_ranks(project: Project, module: SourceModule) -> Iterator[DeviceRank]
                 told.add(key)
                 yield DeviceRank(rank, rank, (), reason)
             continue
+        if (handed := handed_as_local(project, module, rank)) is not None:
+            if (key := _name_at(module, rank)) not in told:
+                told.add(key)
+                yield DeviceRank(rank, rank, (), _of_another_file(rank, handed))
+            continue
         source = bound_as_local(module, rank)
         if source is None:
             plain.setdefault(_name_at(module, rank), []).append((rank, edits))
@@ -76,6 +83,11 @@ def device_ranks(project: Project, module: SourceModule) -> Iterator[DeviceRank]
 
 def _name_at(module: SourceModule, rank: ast.expr) -> tuple[FunctionNode | None, str]:
     return module.function_of(rank), module.text_of(rank)
+
+
+def _of_another_file(rank: ast.expr, handed: Value) -> str:
+    place = f"{handed.module.path}:{line_of(handed.node)}"
+    return f"`{last(dotted(rank))}` is the global rank from {place} on: take LOCAL_RANK there, for all that is chosen by the name"
 
 
 def _without_launcher(project: Project, module: SourceModule, rank: ast.expr) -> str:

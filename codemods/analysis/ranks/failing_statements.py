@@ -28,6 +28,9 @@ _IMPORTED = frozenset(sys.stdlib_module_names) | {
 }  # fmt: skip
 # What takes hours: whatever fails behind it, the noise before is heard till then.
 TRAINS = lazy(r"\.backward\(|\.step\(|\.fit\(|\btrain\w*\(", re.IGNORECASE)
+# Ways to give names to all files that are not followed, and names for the module of what is built in.
+_BY_ANOTHER_WAY = lazy(rb"builtins(?:__)?\.(?:__dict__|update)|vars\(\s*\w*builtin|=\s*\w*builtins\w*\s*$", re.MULTILINE)
+_AS = lazy(rb"\bbuiltins as (\w+)")
 _HIDES = frozenset({"suppress", "raises", "assertRaises"})
 _FEW_NAMES = 4  # more of them, and the file is a piece of something else
 _LINES_OF_A_PROGRAM = 60
@@ -125,7 +128,17 @@ def _is_missing(project: Project, module: SourceModule, name: ast.Name) -> bool:
         return True
     if len(unbound(module)) > _FEW_NAMES or not is_whole(module):
         return False
-    return not any(name.id.encode() in (project.read(path) or b"") for path in project.files_containing(b"builtins"))
+    return not any(_may_give_to_all(project.read(path) or b"", name.id) for path in project.files_containing(b"builtins"))
+
+
+def _may_give_to_all(data: bytes, name: str) -> bool:
+    """True for a file that may put the name into the built-ins: `builtins.show = …`, `setattr(builtins, "show", …)`."""
+    word = name.encode()
+    if _BY_ANOTHER_WAY.search(data) is not None:
+        return word in data
+    modules = b"|".join((b"builtins", b"__builtins__", *(m.group(1) for m in _AS.finditer(data))))
+    given = rb"\b(?:" + modules + rb")(?:\.|\s*,\s*[\"']|\[[\"'])" + re.escape(word) + rb"\b"
+    return re.search(given, data) is not None
 
 
 def is_whole(module: SourceModule) -> bool:

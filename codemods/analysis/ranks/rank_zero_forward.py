@@ -84,7 +84,7 @@ def _waits_for_nobody(project: Project, module: SourceModule, wrap: ast.Assign) 
     if wraps_by_apex(module):
         return True
     thing = variance(project).value(module, wrap.value).thing
-    if thing is not None and thing.site is not None and not thing.waits:
+    if thing is not None and (thing.site is not None or thing.layers) and not thing.waits:
         return True
     model = wrap.value.args[0] if isinstance(wrap.value, ast.Call) and wrap.value.args else None
     if not isinstance(wrap.value, ast.Call) or not classes_of(project, module, model):

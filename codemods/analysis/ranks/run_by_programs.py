@@ -28,6 +28,7 @@ from codemods.analysis.ranks.hidden_packages import is_hidden
 from codemods.analysis.ranks.idle_trainers import has_an_idle_trainer
 from codemods.analysis.ranks.looked_up import is_looked_up
 from codemods.analysis.ranks.lost_settings import has_lost_settings
+from codemods.analysis.ranks.never_named import is_in_a_function_never_named, is_never_named
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
 from codemods.analysis.ranks.outside_calls import (
     is_called_from_outside,
@@ -89,6 +90,8 @@ def _why_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, sha
         return "its Trainers have one device"
     if is_behind_an_end(module, node):
         return "the program ends above it, or the loop is left"
+    if is_in_a_function_never_named(module, node):
+        return "nothing names the function that it stands in"
     if cannot_be_imported(project, module):
         return "the file cannot be imported: it names what is not there"
     if is_behind_a_failure(project, module, node):
@@ -244,7 +247,7 @@ class Search:
         if isinstance(owner, ast.ClassDef):
             return self._is_method_run(module, owner, function, shown)
         if outer is not None:
-            return self._is_run(module, outer, shown)
+            return not is_never_named(module, function) and self._is_run(module, outer, shown)
         if any(self.comes_to(home, call, shown=shown) for home, call in makers_of(self._project, module, function)):
             return True
         if is_run_by_name(module) and self._is_found_by_name(module, of_the_file=True):

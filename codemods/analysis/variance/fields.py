@@ -106,4 +106,4 @@ def _as_wrapped_below(found: Thing | None, given: Sequence[Given]) -> Thing | No
     """The wrapper, where a statement that was not read yet puts the model into one."""
     if found is None or found.kind is not Kind.MODULE or not any(wraps(g.value) for g in given):
         return found
-    return Thing(Kind.WRAPPED, found.site, found.waits if found.site is not None else None)
+    return Thing(Kind.WRAPPED, found.site, found.waits if found.site is not None or found.layers else None)

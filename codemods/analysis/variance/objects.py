@@ -14,6 +14,7 @@ from codemods.analysis.model.signatures import bind as signature_of
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.paths import path_of
+from codemods.analysis.variance.plain_layers import is_without_buffers
 from codemods.analysis.variance.rows_handed import rows_handed
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, How, Kind, Link, Proof, Thing, Value, differing, plain
@@ -63,7 +64,7 @@ def made(state: State, call: CallParts) -> Value | None:
         return _prepared(state, node, args)
     if (name.startswith("torch.nn.") and end[:1].isupper()) or name.startswith(("torchvision.models.", "timm.")):
         waits = "BatchNorm" in end or name.startswith(("torchvision.", "timm.")) or any(v.thing and v.thing.waits for v in args)
-        return Value(thing=Thing(Kind.MODULE, None, waits))
+        return Value(thing=Thing(Kind.MODULE, None, waits, layers=is_without_buffers(state.module, node)))
     if external_role(name) is Role.METRIC:
         return Value(thing=Thing(Kind.METRIC))
     if call.kind in (Kind.MODULE, Kind.WRAPPED) and end in _GIVE_THE_MODEL:
@@ -108,12 +109,13 @@ def wrapped(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
         state.env[path] = Value(thing=Thing(Kind.WRAPPED, model.site if model else None, waits=True))
     quiet = quiet or wraps_by_apex(state.module)
     waits = True if end in SHARDED_WRAPPERS else False if quiet else _buffers_of(model)
-    return Value(thing=Thing(Kind.WRAPPED, model.site if model else None, waits))
+    layers = model is not None and model.layers and waits is False
+    return Value(thing=Thing(Kind.WRAPPED, model.site if model else None, waits, layers=layers))
 
 
 def _buffers_of(model: Thing | None) -> bool | None:
     """Does the model have buffers? None where it is not seen."""
-    seen = model is not None and (model.site is not None or model.waits)
+    seen = model is not None and (model.site is not None or model.waits or model.layers)
     return model.waits if model is not None and seen else None
 
 
@@ -300,5 +302,7 @@ def _one_prepared(state: State, written: ast.expr, value: Value) -> Value:
     if stays_bare(state.module, written):
         return value if value.kind is Kind.MODULE else Value(thing=Thing(Kind.MODULE))
     if value.kind is Kind.MODULE or (value.thing is None and name and not _OTHERS.search(name)):
-        return Value(thing=Thing(Kind.WRAPPED, value.thing.site if value.thing else None, _buffers_of(value.thing)))
+        model = value.thing
+        layers = model is not None and model.layers
+        return Value(thing=Thing(Kind.WRAPPED, model.site if model else None, _buffers_of(model), layers=layers))
     return value

@@ -90,7 +90,8 @@ class Thing:
     """kind and, for an object of a project class, the class; for a function, where it stands.
 
     waits: of a model: it has buffers (BatchNorm) or is sharded, so that each forward of its wrapper is a collective; None where
-    the model is not seen. unseen: a loader whose sampler is not seen.
+    the model is not seen. unseen: a loader whose sampler is not seen. layers: it is made of PyTorch's layers without buffers
+    alone.
     """
 
     kind: Kind
@@ -98,6 +99,7 @@ class Thing:
     waits: bool | None = False
     function: FunctionSite | None = None
     unseen: bool = False
+    layers: bool = False
 
 
 @record
@@ -208,9 +210,18 @@ def _truths(found: list[Value]) -> frozenset[str]:
 def one_thing(things: Iterable[Thing | None]) -> Thing | None:
     """The one object that all of them are; of a model that is wrapped on one of two ways the wrapper, which has the hazard."""
     found = {t for t in things if t is not None}
+    if len(found) > 1:
+        found = {_of_unseen_layers(t) for t in found}
     if len(found) > 1 and all(t.kind in (Kind.MODULE, Kind.WRAPPED) for t in found):
         found = {t for t in found if t.kind is Kind.WRAPPED}
     return next(iter(found)) if len(found) == 1 else None
+
+
+def _of_unseen_layers(thing: Thing) -> Thing:
+    """A model of which only one of two ways is seen: what it is made of on the other counts as well."""
+    if not thing.layers:
+        return thing
+    return replace(thing, layers=False, waits=None if thing.kind is Kind.WRAPPED and thing.waits is False else thing.waits)
 
 
 def _joined_parts(found: list[Value]) -> tuple[Value, ...]:

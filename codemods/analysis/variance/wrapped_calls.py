@@ -55,7 +55,8 @@ def wrapped_by_method(state: State, call: CallParts) -> Value | None:
         made = summary.result.thing if summary is not None and summary.result is not None else None
         if made is not None and made.kind is Kind.WRAPPED:
             model = call.args[0].thing
-            waits = model.waits if model is not None and model.site is not None and made.waits is None else made.waits
+            seen = model is not None and (model.site is not None or model.layers)
+            waits = model.waits if model is not None and seen and made.waits is None else made.waits
             return Value(thing=Thing(Kind.WRAPPED, model.site if model is not None else None, waits))
     return None
 

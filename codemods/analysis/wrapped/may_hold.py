@@ -15,10 +15,12 @@ from codemods.analysis.class_index import ClassSite, class_facts, find_class, fi
 from codemods.analysis.class_values import Given, class_values
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.functions import functions_by_name
+from codemods.analysis.loading.origins import origins
 from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.buffers import has_buffers, speaks_of_buffers
+from codemods.analysis.variance.plain_layers import is_without_buffers
 from codemods.analysis.wrapped.bound_places import bound_by, leaves, place_in, reaches
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.made_models import classes_of, is_wrapped_by_prepare
@@ -49,7 +51,14 @@ def sends_buffers(project: Project, found: Wrapped) -> bool:
             return False
     classes = classes_of(project, found.module, found.model) if found.model is not None else ()
     known = [has_buffers(project, f.lineage[0]) for f in classes]
+    if not known and _is_of_plain_layers(project, found):
+        return False
     return True in known or ((not known or None in known) and speaks_of_buffers(project))
+
+
+def _is_of_plain_layers(project: Project, found: Wrapped) -> bool:
+    made = list(origins(project, found.module, found.model)) if found.model is not None else []
+    return bool(made) and all(o.known and not o.path and is_without_buffers(o.module, o.node) for o in made)
 
 
 class _Search:

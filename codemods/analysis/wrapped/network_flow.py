@@ -19,6 +19,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.wrapped.losses import is_quiet
 from codemods.analysis.wrapped.network_spots import Flow, Spot, is_optimizer, is_seen_from, scope_of, shares
+from codemods.analysis.wrapped.wrapped_inside import may_wrap_inside
 from codemods.analysis.wrapped.wraps import without_moves
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -47,17 +48,19 @@ _ENDS = (ast.Expr, ast.Compare, ast.If, ast.IfExp, ast.UnaryOp, ast.FormattedVal
 def flow_of(project: Project, module: SourceModule, made: ast.Call) -> Flow:
     """Where the network that `made` constructs goes."""
     key = ("network flow", module.path, made.lineno, made.col_offset)
-    return project.memo(key, lambda: _Follower(project).follow(module, made))
+    return project.memo(key, lambda: _Follower(project, module, made).follow())
 
 
 class _Follower:
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, module: SourceModule, made: ast.Call) -> None:
         self.project = project
+        self.made = module, made
         self.flow = Flow()
         self.seen: set[tuple[str, int, str, bool]] = set()
         self.thawed = self.stilled = False
 
-    def follow(self, module: SourceModule, made: ast.Call) -> Flow:
+    def follow(self) -> Flow:
+        module, made = self.made
         self._value(module, made)
         at = 0
         while at < len(self.flow.scopes) and not self.flow.lost:
@@ -150,6 +153,8 @@ class _Follower:
                 self._switched(called.args[0] if called.args else None)
             self._value(module, called)
         elif called is not None:
+            if may_wrap_inside(self.project, *self.made, module, called):
+                self._lose(module, called)
             self.flow.run = self.flow.run or not (read.attr in _RUN_NOTHING or is_quiet(module, called))
         elif isinstance(call, (ast.Call, ast.keyword, ast.Starred)) and shares(module.text_of(module.statement_of(call))):
             self._lose(module, read)

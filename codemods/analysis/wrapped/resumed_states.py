@@ -29,8 +29,9 @@ class Resumed:
     """load: the call of `torch.load`. key: a key of what it gives that the project saves as a state, `saved` there; the name of
     the file, where that holds the state of an optimizer alone.
 
-    fills: the calls of `load_state_dict` that take from it. others: reads of it that are neither states nor counts. caller: the
-    file of several processes that has it loaded, where `load` stands in a file of helpers.
+    fills: the calls of `load_state_dict` that take from it. others: reads of it that are neither states nor counts. again:
+    further loads of the same file in the function, of which nothing else is told; what is read of them is in `fills` and
+    `others`, too. caller: the file of several processes that has it loaded, where `load` stands in a file of helpers.
     """
 
     load: ast.Call
@@ -38,6 +39,7 @@ class Resumed:
     saved: tuple[SourceModule, ast.expr]
     fills: tuple[ast.Call, ...]
     others: tuple[ast.expr, ...]
+    again: tuple[ast.Call, ...] = ()
     caller: SourceModule | None = None
 
 
@@ -45,9 +47,7 @@ def resumed_states(project: Project, module: SourceModule) -> Iterator[Resumed]:
     """The loads of a file for several processes, or of one that it calls, whose states the project has saved itself."""
     own = shows_processes(module.data)
     for load in module.calls_named("load"):
-        if qualified(module, load.func) != "torch.load" or len(load.args) != 1:
-            continue
-        if any(k.arg in (None, "map_location", "mmap") for k in load.keywords) or _is_foreign(module, load.args[0]):
+        if not _names_no_device(module, load) or _is_foreign(module, load.args[0]):
             continue
         caller = None if own else _caller(project, module, load)
         if not own and caller is None:
@@ -58,7 +58,30 @@ def resumed_states(project: Project, module: SourceModule) -> Iterator[Resumed]:
         if _is_beside_the_wrap(module, load):
             continue
         if (found := _resumed(project, module, load)) is not None:
-            yield replace(found, caller=caller)
+            yield replace(_with_the_others(project, module, found), caller=caller)
+
+
+def _names_no_device(module: SourceModule, load: ast.Call) -> bool:
+    if qualified(module, load.func) != "torch.load" or len(load.args) != 1:
+        return False
+    return not any(k.arg in (None, "map_location", "mmap") for k in load.keywords)
+
+
+def _with_the_others(project: Project, module: SourceModule, found: Resumed) -> Resumed:
+    """The load with those beside it that read the same file: one of them without a device puts all of it onto GPU 0 again."""
+    function, path = module.function_of(found.load), ast.dump(found.load.args[0])
+    fills, others, again = [*found.fills], [*found.others], []
+    for load in module.calls_named("load"):
+        if load is found.load or module.function_of(load) is not function or not _names_no_device(module, load):
+            continue
+        if ast.dump(load.args[0]) != path:
+            continue
+        read = _read_of(module, load)
+        fills += [call for _, call in read.filled]
+        others += read.others
+        if _resumed(project, module, load) is None:  # else it is told for itself
+            again.append(load)
+    return replace(found, fills=tuple(fills), others=tuple(others), again=tuple(again))
 
 
 def shows_processes(data: bytes) -> bool:
@@ -116,7 +139,25 @@ def _answers(module: SourceModule, node: ast.AST) -> list[tuple[ast.If, bool]]:
 
 
 def _resumed(project: Project, module: SourceModule, load: ast.Call) -> Resumed | None:
-    """What of the file is read under a key that the project saves, too; None where nothing is."""
+    """What of the file is read under a key that the project saves, or as a whole by an optimizer; None where nothing is."""
+    known, read = _saved(project), _read_of(module, load)
+    fills = tuple(call for _, call in read.filled)
+    if key := next((asked for asked, _ in read.filled if asked in known), ""):
+        return Resumed(load, key, known[key], fills, read.others)
+    whole = next(filter(None, (_file_of(project, module, load, call) for asked, call in read.filled if not asked)), "")
+    return Resumed(load, whole, saved_by_file(project)[whole], fills, read.others) if whole else None
+
+
+@record
+class _Read:
+    """filled: (key, call of `load_state_dict`) for each state that is taken. others: what is neither a state nor a count."""
+
+    filled: tuple[tuple[str, ast.Call], ...]
+    others: tuple[ast.expr, ...]
+
+
+def _read_of(module: SourceModule, load: ast.Call) -> _Read:
+    """What becomes of a file: of the name that is given it, up to where that is given something else, or of the call itself."""
     statement, function = module.parent(load), module.function_of(load)
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     if isinstance(statement, (ast.Assign, ast.AnnAssign)) and len(targets) == 1 and isinstance(targets[0], ast.Name):
@@ -127,22 +168,15 @@ def _resumed(project: Project, module: SourceModule, load: ast.Call) -> Resumed 
         reads: list[ast.expr] = [r for r in mine if load.lineno <= r.lineno <= until]
     else:
         reads = [load]
-    fills: list[ast.Call] = []
+    filled: list[tuple[str, ast.Call]] = []
     others: list[ast.expr] = []
-    key = ""
-    known = _saved(project)
-    whole = ""
     for read in reads:
         part, asked = _part(module, read)
         if (call := _filled(module, part)) is not None:
-            fills.append(call)
-            key = key or (asked if asked in known else "")
-            whole = whole or ("" if asked else _file_of(project, module, load, call))
+            filled.append((asked, call))
         elif not _is_count(module, part, asked):
             others.append(part)
-    if key or not whole:
-        return Resumed(load, key, known[key], tuple(fills), tuple(others)) if key else None
-    return Resumed(load, whole, saved_by_file(project)[whole], tuple(fills), tuple(others))
+    return _Read(tuple(filled), tuple(others))
 
 
 def _file_of(project: Project, module: SourceModule, load: ast.Call, fill: ast.Call) -> str:
