@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import bindings_of
+from codemods.analysis.files.dealt_samples import are_of_dealt_samples
 from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_left_to_the_first
@@ -37,6 +38,8 @@ def are_of_each_rank(project: Project, module: SourceModule, run: Run, paths: li
         return True
     if any(is_named_by_draw(project, module, p) for p in paths) or is_saved_by_draw(project, module, run.statements):
         return left(module, run.first, "each process draws the names of its files for itself")
+    if are_of_dealt_samples(project, module, run.statements):
+        return left(module, run.first, "the files are named by samples of a batch, which no other rank has")
     if _are_own_lines(module, run) or goes_into_open_files(module, run.statements):
         return True
     return any(is_own_path(project, module, p) or _is_once_own(project, module, p) for p in (*paths, *handles)) or (

@@ -48,10 +48,10 @@ def advice_for_items(project: Project, module: SourceModule, run: Run) -> str:
     loops = [up for up in module.ancestors(run.first) if isinstance(up, (ast.For, ast.AsyncFor))]
     if not loops or any(variance(project).value(module, loop.iter).differs for loop in loops):
         return OWN_ITEMS
-    return _SAME_ITEMS if all(_is_dealt_to_nobody(project, module, loop.iter) for loop in loops) else _SOME_ITEMS
+    return _SAME_ITEMS if all(is_dealt_to_nobody(project, module, loop.iter) for loop in loops) else _SOME_ITEMS
 
 
-def _is_dealt_to_nobody(project: Project, module: SourceModule, items: ast.expr) -> bool:
+def is_dealt_to_nobody(project: Project, module: SourceModule, items: ast.expr) -> bool:
     """True for loaders of torch that are seen to be made without a sampler, where no framework gives them one."""
     made = origins(project, module, unpacked(items))
     loaders = [loader_of(o) for o in made]

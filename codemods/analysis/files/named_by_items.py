@@ -20,7 +20,7 @@ OWN_ITEMS = (
     "the file under this one"
 )
 _DEALS = lazy(rb"(?<!class )\bDistributed\w*Sampler\w*\(")
-_LOADERS = lazy(r"loader|batches|\bdl\b", re.IGNORECASE)
+LOADERS = lazy(r"loader|batches|\bdl\b", re.IGNORECASE)
 # What the names of single samples are called: `sid`, `image_id`, `utt_name`, `sample_ids`.
 _SAMPLES = lazy(
     r"(?:sid|uid|qid|(?:sample|image|img|video|vid|clip|utt|utterance|item|example|query|passage|doc|scene|patient|case|frame)"
@@ -35,7 +35,7 @@ def is_named_by_an_item(module: SourceModule, path: ast.expr) -> bool:
     for up in module.ancestors(path):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
-        if isinstance(up, ast.For) and _LOADERS.search(module.text_of(up.iter)):
+        if isinstance(up, ast.For) and LOADERS.search(module.text_of(up.iter)):
             drawn = _made_of(up, _targets(up))
             return any(isinstance(n, ast.Name) and n.id in drawn for n in walk(path))
     return False

@@ -62,12 +62,12 @@ def _loop_of(module: SourceModule, name: ast.Name) -> ast.For | ast.AsyncFor | a
 def _is_same_for_all(module: SourceModule, loop: ast.For | ast.AsyncFor | ast.comprehension, name: str) -> bool:
     """True for what stands in the source, for epochs and steps that are counted, and for the steps of a loop that trains."""
     if counts(module, loop.iter, name):
-        return not isinstance(loop, ast.comprehension) and _trains(loop)
+        return not isinstance(loop, ast.comprehension) and goes_backward(loop)
     items = without_bar(loop.iter)[0] if last(dotted(getattr(loop.iter, "func", None))) == "tqdm" else loop.iter
     return _is_written_out(module, items, name)
 
 
-def _trains(loop: ast.For | ast.AsyncFor) -> bool:
+def goes_backward(loop: ast.For | ast.AsyncFor) -> bool:
     calls = (n for s in loop.body for n in walk(s) if isinstance(n, ast.Call))
     return any(end_of(c.func) in _TRAINS for c in calls)
 
