@@ -158,8 +158,8 @@ class UnguardedFileIo(DdpCodemod):
     - Paths that name the rank or the process, what stands in a loop over the rank's own share, and functions that such a loop
       calls: each rank's own file; paths below the `log_dir` of a logger of Lightning that numbers its folders: each process may
       have a number of its own.
-      So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one; and, in a repository with such
-      a sampler, paths made of what a batch says of its sample, unless its loader is seen to have none.
+      So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one; and, in a repository with
+      such a sampler, paths made of what a batch says of its sample, unless its loader is seen to have none.
     - Names that each process draws for itself (`f"{random.randint(0, 999)}.png"`), unless a seed that is the same on all ranks
       is set for that library in the program: each rank's own files. Silent.
     - Paths with the GPU's number in them, and what is only called under a test of it (`if self.device == 0:`): silent.

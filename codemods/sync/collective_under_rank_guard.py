@@ -160,6 +160,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
                 edits=made.edits,
                 evidence=list(paths(project, module, first)),
                 reason=reason(made),
+                severity="risk" if first.collective.writes_its_part else "",  # DDP itself goes on; a sharded model would hang
             )
         yield from self._uneven(module, project, told, told_nodes)
         for found in unmatched_collectives(project, module):

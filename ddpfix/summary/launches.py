@@ -21,9 +21,10 @@ from ddpfix.summary.two_processes import with_two_processes
 
 KINDS = (*SHELL_KINDS, *YAML_KINDS, *DOCUMENT_KINDS)
 LARGEST = 64 * 1024
-DEEPEST = 3
+DEEPEST = 6
 MOST = 4
 
+_MOVED = ("with the script's path in this repository",)
 _STARTERS = (b"python", b"torchrun", b"accelerate", b"deepspeed", b"PYTHON")
 SPAWNS = rb"mp\.spawn|multiprocessing\.spawn|start_processes"  # what a script starts its ranks by itself
 # What shows that a script started with plain `python` starts further processes, and what that it joins those of a launcher.
@@ -31,6 +32,11 @@ _STARTS_OTHERS = re.compile(SPAWNS + rb"|Fabric\(|LightningCLI\(|lightning[\s\S]
 _JOINS = re.compile(rb"init_process_group|Accelerator\(|PartialState\(|deepspeed\.|\btransformers\b")
 _BLOCK = re.compile(r"^(?:(?: {4}|\t)[^\n]*\n?)+", re.M)  # of a Markdown file, indented
 _CUT_OFF = re.compile(r"\\[ \t]+(?:#[^\r\n]*)?(?=\r?\n)")  # a line that goes on, for a reader, and not for a shell
+_OF_A_NOTEBOOK = re.compile(r"^([ \t]*)!(?=[\w./])", re.M)  # `!accelerate launch …`
+# Options on lines of their own behind a command, without the backslashes that a shell asks for.
+_GOES_ON = re.compile(r"(?<=[^\\\s])[ \t]*(?=\r?\n[ \t]*--\w)")
+_STARTS_ONE = re.compile(r"(?:python3?|torchrun|accelerate|deepspeed)[ \t][^\n`]*(?:\r?\n[ \t]*--\w[^\n]*)+")
+_PLACEHOLDER = re.compile(r"(?<=[ =])<([A-Za-z][\w .-]*)>")  # `--data <path to data>`, which a shell would take for redirections
 _OF_THE_SCRIPT = re.compile(r".*\bdirname\b.*(?:\$0|\$\{?BASH_SOURCE\b).*?((?:/[\w.-]+)*)/?\"?$")
 
 
@@ -90,12 +96,19 @@ def _commands(project: Project, path: str) -> Iterator[CommandLine]:
     if not isinstance(file, TextFile):
         return
     if not path.endswith(YAML_KINDS):
-        file = TextFile(path, _CUT_OFF.sub("\\\\", file.text).encode())
+        text = _as_a_script(file.text) if path.endswith(DOCUMENT_KINDS) else file.text
+        file = TextFile(path, _CUT_OFF.sub("\\\\", text).encode())
     yield from command_lines(file)
     if path.endswith(DOCUMENT_KINDS):
         for block in _BLOCK.finditer(file.text):  # as a script of its own, whose lines stand where they do in the file
             before = "\n" * file.text.count("\n", 0, block.start())
             yield from command_lines(TextFile(f"{path}.sh", (before + block.group()).encode()))
+
+
+def _as_a_script(text: str) -> str:
+    """The commands of a text for people as a shell takes them; each stands in the line in which it stood."""
+    text = _PLACEHOLDER.sub(lambda m: "your-" + re.sub(r"[ _]+", "-", m[1]), _OF_A_NOTEBOOK.sub(r"\1 ", text))
+    return _STARTS_ONE.sub(lambda m: _GOES_ON.sub(r" \\", m.group()), text)
 
 
 def _candidate(project: Project, path: str, command: CommandLine, changed: frozenset[str]) -> _Candidate | None:
@@ -115,9 +128,12 @@ def _candidate(project: Project, path: str, command: CommandLine, changed: froze
     if pasted is None:
         return None
     line = command.span(command.words[0].start, command.words[-1].end).line
-    text = f"cd {quote(folder)} && {pasted.text}" if folder else pasted.text
+    typed, moved = pasted.text, command.target.startswith("/")
+    if moved:
+        typed = typed.replace(command.target, script)
+    text = f"cd {quote(folder)} && {typed}" if folder else typed
     devices = "" if pasted.counted else device_setting(project, script)
-    edits = (*pasted.edits, *_missing(project, folder, command))
+    edits = (*pasted.edits, *(_MOVED if moved else ()), *_missing(project, folder, command))
     found = Launch(text, path, line, pasted.counted, tuple(sorted(programs)), pasted.to_fill, edits, devices)
     return _Candidate(order(script, path, line, command, pasted, programs, _above(project, path, line)), programs, found)
 
@@ -187,5 +203,17 @@ def _script(project: Project, folder: str, command: CommandLine) -> str:
         name = command.target.replace(".", "/")
         options = [f"{name}.py", f"{name}/__main__.py"]
     else:
-        options = [command.target]
+        options = [_of_another_machine(project, folder, command.target) or command.target]
     return next((p for o in options if (p := normpath(join(folder, o))) in project.files and p.endswith(".py")), "")
+
+
+def _of_another_machine(project: Project, folder: str, target: str) -> str:
+    """`src/train.py` of `/home/somebody/work/src/train.py`, typed at the root, where one file alone ends so."""
+    if folder or not target.startswith("/"):
+        return ""
+    parts = target.strip("/").split("/")
+    for i in range(1, len(parts) - 1):
+        end = "/".join(parts[i:])
+        if end in project.files:
+            return end
+    return ""

@@ -1725,3 +1725,15 @@ def test_a_file_that_is_read_at_an_import_behind(imported: str, reader: str) -> 
     run = {"run.sh": "torchrun --nproc_per_node 2 module.py\n"}
     check_told(UnguardedFileIo, source, files={**files, reader: READ.format(name="'kind.txt'"), **run}, reason=f"{reader}:1")
     check_told(UnguardedFileIo, source, files={**files, reader: READ.format(name="'other.txt'"), **run}, reason="no group exists")
+
+
+@pytest.mark.parametrize(("holder", "told"), [("self", False), ("Path('runs/started')", True)])
+def test_a_method_of_the_own_class_that_a_path_has_too(holder: str, told: bool) -> None:
+    source = (
+        "import lightning.pytorch as pl\nfrom pathlib import Path\n\n\nclass Net(pl.LightningModule):\n"
+        "    def __init__(self):\n        super().__init__()\n\n"
+        "    def write_text(self, text):\n        self.print(text)\n\n"
+        f"    def on_train_start(self):\n        self.trainer.count = 0\n        {holder}.write_text('a')\n        self.rows = []\n\n\n"
+        "pl.Trainer(devices=2).fit(Net())\n"
+    )
+    assert bool(findings_of(UnguardedFileIo, source)) is told

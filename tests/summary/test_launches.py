@@ -119,6 +119,35 @@ def test_words_that_the_reader_has_to_give_are_told(command: str, to_fill: tuple
     assert told_of(command).to_fill == to_fill
 
 
+def test_a_script_by_its_path_on_another_machine() -> None:
+    text = b"```bash\n!accelerate launch --num_processes=8 /work/notes/net/src/train.py --epochs 3\n```\n"
+    files = {"src/train.py": RAW, "README.md": text}
+    (found,) = launches(files, files.get, {"src/train.py": RAW})
+    assert found.command == "accelerate launch --num_processes=2 src/train.py --epochs 3"
+    assert found.edits == ("with the script's path in this repository",)
+    assert not launches({**files, "src/train.py": b""}, {"README.md": text}.get, {"train.py": RAW})
+
+
+def test_options_on_lines_of_their_own_in_a_text() -> None:
+    text = "Train:\n```bash\naccelerate launch train.py \n--run one\n  --steps 3\n```\n--not this\n"
+    found = told_of(text, path="README.md")
+    assert (found.command, found.line) == ("accelerate launch --num_processes 2 train.py --run one --steps 3", 3)
+    shell = told_of("accelerate launch train.py\n--run one\n")
+    assert shell.command == "accelerate launch --num_processes 2 train.py"  # a shell would not take it
+
+
+def test_a_placeholder_of_a_text_is_the_reader_s_to_give() -> None:
+    found = told_of("```sh\ntorchrun train.py --data <path to data> --name=<run_name>\n```", path="README.md")
+    assert found.command == "torchrun --nproc_per_node=2 train.py --data your-path-to-data --name=your-run-name"
+    assert found.to_fill == ("your-path-to-data", "--name=your-run-name")
+
+
+def test_a_job_file_in_a_folder_deep_below() -> None:
+    files = {"src/train.py": RAW, "src/scripts/train/city/four.sh": b"srun python -u train.py --epochs 3\n"}
+    (found,) = launches(files, files.get, {"src/train.py": RAW})
+    assert found.path == "src/scripts/train/city/four.sh" and "train.py --epochs 3" in found.command
+
+
 def test_a_whole_command_comes_before_one_to_fill() -> None:
     files = {**TRAIN, "a.sh": b"torchrun train.py --data $DATA\n", "b.sh": b"python train.py --data x\n"}
     assert [path for path, _, _ in told(files)] == ["b.sh"]

@@ -170,7 +170,8 @@ def _is_made(call: ast.Call) -> bool:
 
 def _argument(call: ast.Call, position: int) -> ast.expr | None:
     if position == -1:
-        return call.func.value if isinstance(call.func, ast.Attribute) else None
+        holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+        return None if isinstance(holder, ast.Name) and holder.id in ("self", "cls") else holder  # a method of its own class
     if len(call.args) > position and not any(isinstance(a, ast.Starred) for a in call.args[: position + 1]):
         return call.args[position]
     if len(call.args) <= position and _hands_on(call):  # `torch.save(*args)` of a helper
