@@ -43,7 +43,6 @@ from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.ranks.uses import calls_of
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import AddDecorator, Applicability, Evidence, Finding, Fix
-from codemods.data.printed_errors import WAITING
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.files.sites import Site
 from codemods.files.source import FunctionNode, SourceModule, walk
@@ -170,7 +169,7 @@ class UnguardedPrint(DdpCodemod):
     severity = "noise"
     subject = "Print from one process"
     must_show = "Each line comes once, and the run goes on behind it."
-    printed = WAITING
+    printed = ()
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
          b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel", b"is_main", b"is_master", b"is_primary"),

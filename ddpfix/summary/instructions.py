@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from codemods.api.codemod import DdpCodemod
 from codemods.data.printed_errors import UNUSED, WAITING
-from codemods.files.text_file import NOTEBOOK
+from codemods.files.text_file import NOTEBOOK, PYTHON_KINDS
 from ddpfix.discovery import SUMMARY
 from ddpfix.results import Fixed
 from ddpfix.summary.context import Context, Launch
@@ -24,8 +24,8 @@ _LOCAL_RANK = re.compile(rb"add_argument\([^)]{0,80}--local[_-]rank")
 def how_it_was_checked(context: Context, fixed: Fixed) -> list[str]:
     """In a few lines what was done to the new files, and what was not."""
     out = ["## How it was checked", ""]
-    if fixed.after:
-        out.append("- Each changed file that compiled before still does, which says nothing of its behaviour.")
+    if any(path.endswith((*PYTHON_KINDS, NOTEBOOK)) for path in fixed.after):
+        out.append("- Each changed Python file that compiled before still does, which says nothing of its behaviour.")
     out += [f"- Run: {prose(text)}" for text in context.ran]
     out.append("- Run on two processes before and after: see Proof." if context.proof else "- No training was run.")
     return [*out, ""]
