@@ -6,14 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file, runs_trials
 from codemods.analysis.files.before_fit import is_above_fit
 from codemods.analysis.files.behind_first_mkdir import is_behind_first_mkdir, is_called_behind_first_mkdir
 from codemods.analysis.files.beside_tracker import is_beside_tracker
 from codemods.analysis.files.entered_by_device import is_entered_by_device
 from codemods.analysis.files.every_rank import is_for_some, runs_alone, way_of_every_rank
-from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_locks import is_under_lock
 from codemods.analysis.files.file_runs import (
     HOOKS,
@@ -35,27 +34,22 @@ from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.files_of_each_rank import are_of_each_rank
 from codemods.analysis.files.found_by_later_ranks import is_found_by_those_of_fit
 from codemods.analysis.files.guarded_too_early import guarded_too_early
+from codemods.analysis.files.hooks_that_write import CLASSES, comes_by_a_hook, is_of_a_hook
 from codemods.analysis.files.items_of_a_loop import advice_for_items, is_of_a_share
 from codemods.analysis.files.own_contents import holds_own
-from codemods.analysis.files.own_results import filled_by_batches
-from codemods.analysis.files.paths_given_out import given_out
 from codemods.analysis.files.paths_in_statements import changed_paths_in, paths_in
 from codemods.analysis.files.reads_beside import for_readers
 from codemods.analysis.files.rounds_of_own import in_own_rounds
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
-from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
-from codemods.analysis.files.sent_on import sent_on_by_all
 from codemods.analysis.files.settings_dumps import is_unread_settings
 from codemods.analysis.files.source_copies import copies_source
 from codemods.analysis.files.told_files import (
     advice_for,
-    gathered_first,
     is_above_the_start,
     message_of,
-    own_share_in,
-    shared_out,
 )
+from codemods.analysis.files.unfixed_runs import why_no_fix
 from codemods.analysis.files.writing_functions import WRITES, writes_below
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
@@ -65,10 +59,8 @@ from codemods.analysis.output.effects import Effect, Kind, effects_of_function, 
 from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import Spelling, guard_for, has_guard, written_out
 from codemods.analysis.output.observers import is_taken_as_a_whole
-from codemods.analysis.output.opened_files import opened_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.package_names import asks_the_group
-from codemods.analysis.output.rank_data import rank_local
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -84,7 +76,6 @@ from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-_CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
 _OF_A_NODE = lazy(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)  # each node may have its own
 _MOVED = lazy(r"^(?:os\.rename|os\.renames|os\.replace|shutil\.move)\(")
 
@@ -240,9 +231,9 @@ class UnguardedFileIo(DdpCodemod):
         for found in files_of_all(project, module):
             if holds_own(project, found.home, iter([found.file.call])) or is_unread_settings(project, found.home, found.file):
                 continue  # DDP211 tells of the first
-            if self._is_of_a_hook(project, found) or copies_source(found.home, found.file.call):
+            if is_of_a_hook(project, found) or copies_source(found.home, found.file.call):
                 continue  # looked at above, with the whole of its class
-            if self._comes_by_a_hook(project, found):
+            if comes_by_a_hook(project, found):
                 continue  # unguarded-hook keeps the hook to rank 0
             place = found.module.path, found.at.lineno
             if found.file.call.lineno in lines or place in seen or self._is_told_with_a_caller(project, found):
@@ -281,22 +272,6 @@ class UnguardedFileIo(DdpCodemod):
                 return True
         return False
 
-    @staticmethod
-    def _comes_by_a_hook(project: Project, found: FileOfAll) -> bool:
-        """True where a method on the way, which calls what writes, is judged as a whole."""
-        owners = ((home, home.method_of(node)) for home, node in found.way.frames)
-        return any(owner is not None and is_taken_as_a_whole(project, home, owner[1]) for home, owner in owners)
-
-    @staticmethod
-    def _is_of_a_hook(project: Project, found: FileOfAll) -> bool:
-        place = found.home.method_of(found.file.call)
-        if place is None:
-            return False
-        if place[1].name not in HOOKS:
-            return is_taken_as_a_whole(project, found.home, place[1])
-        facts = class_facts(project, found.home, place[0])
-        return any(facts.is_a(r) for r in _CLASSES)
-
     def _guarded(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for function in module.functions:
             if function.name in WRITER_HOOKS or decorated_ranks(module, function, project=project).some:
@@ -304,7 +279,7 @@ class UnguardedFileIo(DdpCodemod):
             if function.name != "__init__" and not writes_below(project, module, function):
                 continue  # asked first: whose class it is may stand in other files
             owner = module.parent(function)
-            in_class = isinstance(owner, ast.ClassDef) and any(class_facts(project, module, owner).is_a(r) for r in _CLASSES)
+            in_class = isinstance(owner, ast.ClassDef) and any(class_facts(project, module, owner).is_a(r) for r in CLASSES)
             if in_class and function.name == "__init__":
                 yield from self._constructor(module, project, function)
             hidden = function.name.startswith("__") and (in_class or function.name != "__init__")
@@ -383,7 +358,7 @@ class UnguardedFileIo(DdpCodemod):
             yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
             return
         changed = [p for s in run.statements for p in changed_paths_in(s)]
-        if told := self._why_not(module, project, function, run, changed):
+        if told := why_no_fix(module, project, function, run, changed):
             yield self.finding(module, run.first, message, evidence=evidence, reason=told)
             return
         told, other_harm = for_readers(project, module, function, run, changed)
@@ -415,30 +390,6 @@ class UnguardedFileIo(DdpCodemod):
         guard = guard_edit(project, module, run.first, run.last, spelled.test, alone=not handed.edits)
         edits: list[Edit] = [guard, *spelled.edits, *handed.edits]
         yield self.finding(module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes)
-
-    def _why_not(
-        self, module: SourceModule, project: Project, function: FunctionNode | ast.Module, run: Run, paths: list[ast.expr]
-    ) -> str:
-        calls = (n for s in run.statements for n in walk(s) if isinstance(n, ast.Call))
-        if any((f := file_call(module, c)) is not None and f.act in CHANGES and is_scratch(module, c, f.path) for c in calls):
-            return OF_ONE_PROCESS
-        if not isinstance(function, ast.Module):
-            body = function.body if function.name in HOOKS else list(run.statements)
-            if own := rank_local(project, module, function, body):
-                return f"{own}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
-            if filled := filled_by_batches(((module, run.first),)):
-                return gathered_first(filled)
-            if not only_takes_away(run.effects.output) and (first := shared_out(project, module, run.statements)):
-                return first
-            if out := given_out(function, paths):
-                return f"whoever gets `{out}` may read the file, on every rank: let rank 0 write it, with a barrier behind it"
-        if (sent := sent_on_by_all(project, module, run.last, paths)) is not None:
-            return f"every rank sends that file on in line {sent}: put the test round both"
-        if (opening := opened_above(module, run.statements)) is not None:
-            if own := own_share_in(project, module, opening):
-                return own
-            return f"every rank opens that file, and empties it, in line {opening.lineno}: put the test round the opening too"
-        return ""
 
     def _constructor(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
         output = effects_of_function(project, module, function).output
