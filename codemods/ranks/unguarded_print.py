@@ -148,7 +148,8 @@ class UnguardedPrint(DdpCodemod):
       a program of one process alone reaches, functions whose Trainer has one device.
     - What stands outside `fit` in a program whose Trainer spawns its ranks there (`ddp_spawn`, several devices without a strategy
       below Lightning 2.0), where no launcher starts it: it is one process.
-    - Lines that were left over from looking for an error: shapes and types of tensors alone, `print("HERE")`.
+    - Lines that were left over from looking for an error: shapes and types of tensors alone, `print("HERE")`; lines right below a
+      heading for debugging, which stays on every rank.
     - Lines under a switch for debugging that the project leaves off.
     - Copies that a newer file has taken the place of (`train_bak.py` beside `train.py`, files in a folder `legacy`) and that no
       program or text names.

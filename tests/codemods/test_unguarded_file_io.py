@@ -1733,7 +1733,8 @@ def test_a_method_of_the_own_class_that_a_path_has_too(holder: str, told: bool) 
         "import lightning.pytorch as pl\nfrom pathlib import Path\n\n\nclass Net(pl.LightningModule):\n"
         "    def __init__(self):\n        super().__init__()\n\n"
         "    def write_text(self, text):\n        self.print(text)\n\n"
-        f"    def on_train_start(self):\n        self.trainer.count = 0\n        {holder}.write_text('a')\n        self.rows = []\n\n\n"
+        f"    def on_train_start(self):\n        self.trainer.count = 0\n        {holder}.write_text('a')\n"
+        "        self.rows = []\n\n\n"
         "pl.Trainer(devices=2).fit(Net())\n"
     )
     assert bool(findings_of(UnguardedFileIo, source)) is told

@@ -1664,3 +1664,27 @@ def test_what_rank_zero_alone_has_filled() -> None:
 )  # fmt: skip
 def test_what_each_rank_may_have_filled(leaves: str, step: str) -> None:
     assert findings_of(UnguardedPrint, FILLED.format(leaves=leaves, step=step))
+
+
+HEADED = """\
+import lightning.pytorch as pl
+
+
+class Net(pl.LightningModule):
+    def on_before_optimizer_step(self, optimizer):
+        self.rows = {{k: p.data.sum().item() for k, p in self.named_parameters()}}
+        if self.rows:
+            if self.verbose:
+                print("[{word}] step")
+            for name, row in self.rows.items():
+                if self.verbose:
+                    print(name, row)
+            self.rows.clear()
+"""
+
+
+@pytest.mark.parametrize(("word", "guarded"), [("DEBUG", 0), ("weights at this", 1)])
+def test_lines_below_a_heading_that_each_rank_is_to_print(word: str, guarded: int) -> None:
+    found = findings_of(UnguardedPrint, HEADED.format(word=word))
+    assert len(found) == guarded
+    assert all(f.span.line == 8 for f in found)

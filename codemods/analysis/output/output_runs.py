@@ -77,12 +77,17 @@ def is_guarded_at_its_calls(
 def _of_block(project: Project, module: SourceModule, block: list[ast.stmt], wanted: Wanted) -> Iterator[Run]:
     held: list[ast.stmt] = []
     between: list[ast.stmt] = []
+    of_debugging = False  # behind a heading that each rank is to print: the lines below it belong to that
     for statement in block:
+        said = _is_output(project, module, statement)
+        if of_debugging and (said or _is_preparation(project, module, statement)):
+            continue
+        of_debugging = said and not wanted(statement) and _says_debug(statement)
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield from _close(project, module, held, wanted)
             held, between = [], []
             continue
-        if _is_output(project, module, statement) and wanted(statement):
+        if said and wanted(statement):
             headed = bool(held) and any(_begins_section(module, s) for s in (*between, statement))
             if headed and _is_mixed(project, module, block) and not _leaks(module, held):
                 yield from _close(project, module, held, wanted)
@@ -97,6 +102,11 @@ def _of_block(project: Project, module: SourceModule, block: list[ast.stmt], wan
             if early_exit(module, statement, project=project) is None:
                 yield from _below(project, module, statement, wanted)
     yield from _close(project, module, held, wanted)
+
+
+def _says_debug(statement: ast.stmt) -> bool:
+    texts = (n.value for n in walk(statement) if isinstance(n, ast.Constant))
+    return any(isinstance(text, str) and "debug" in text.lower() for text in texts)
 
 
 def makes_folder(module: SourceModule, statement: ast.stmt) -> bool:
