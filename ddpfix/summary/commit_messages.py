@@ -16,7 +16,10 @@ from ddpfix.summary.places import by_file, codemod_of, lines, skeleton
 SUBJECT = 72
 WIDTH = 72
 MOST_FILES = 40
-MOST_KINDS, MOST_ALIKE = 4, 3  # of messages
+MOST_KINDS = 4  # of messages
+MOST_REASONS = 2  # sentences: what the messages above leave open; the summary has all of it
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
 SUMMARY_COMMIT = """\
 Add DDPFIX_SUMMARY.md
@@ -61,7 +64,7 @@ def commit_message(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
     else:
         parts += [*_paragraphs(_summary(codemod, findings)), *_paragraphs(described(sections.get("What it does", "")))]
     if codemod.topic() != "project":  # what a project asks for needs no argument
-        parts += _paragraphs(sections.get("Why it matters", ""))[:1]
+        parts += _paragraphs(_first_sentences(sections.get("Why it matters", "")))
     if unsafe := [f for f in findings if f.applicability is Applicability.UNSAFE]:
         reasons = list(dict.fromkeys(bare(f.reason) for f in unsafe if f.reason))
         text = "; ".join(reasons[:3]) + (f"; and {plural(len(reasons) - 3, 'more assumption')}" if len(reasons) > 3 else "")
@@ -72,14 +75,14 @@ def commit_message(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
 
 
 def _told(findings: Sequence[Finding]) -> list[str]:
-    """What was found here: each message once, with the number of its places; of those that differ in names alone a few."""
+    """What was found here: each message once, with the number of its places; of those that differ in names alone the first."""
     said: dict[str, list[Finding]] = {}
     for finding in findings:
         said.setdefault(bare(finding.message), []).append(finding)
     shown: dict[str, str] = {}  # message -> its kind
     for message in said:
         kind = skeleton(message)
-        if len(set(shown.values()) | {kind}) <= MOST_KINDS and list(shown.values()).count(kind) < MOST_ALIKE:
+        if kind not in shown.values() and len(shown) < MOST_KINDS:
             shown[message] = kind
     parts = []
     for message in shown:
@@ -89,6 +92,11 @@ def _told(findings: Sequence[Finding]) -> list[str]:
         parts += _paragraphs(f"- {bare(found[0].place)}{more}: {message}.")
     rest = sum(len(found) for message, found in said.items() if message not in shown)
     return [*parts, *([f"And {plural(rest, 'more place')} of the kind."] if rest else [])]
+
+
+def _first_sentences(text: str) -> str:
+    first = " ".join(textwrap.dedent(text).strip().split("\n\n")[0].split())
+    return " ".join(_SENTENCE.split(first)[:MOST_REASONS])
 
 
 def _summary(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
