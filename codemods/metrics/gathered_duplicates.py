@@ -69,11 +69,12 @@ class GatheredDuplicates(DdpCodemod):
     `gather_for_metrics`. Where a function goes through a prepared loader, what `generate` makes of the batch counts whatever
     its name, and so does what a function works out by chunks of it. Finds a list with an entry for each sample that is
     gathered behind the loop, itself or as its mean or sum, where the loader of the loop is prepared in the function, in the
-    class, or by who calls it. Finds `torch.cat(gathered)[:len(dataset)]`, which puts the shares of such a sampler one behind
-    the other and cuts what is too much off the last, also in a function that is handed the length. A class of the project
-    that repeats rows as torch's sampler does counts as one, also an heir of it, and one that does so by an option which is
-    on. The ranks' counts come together as well where each rank writes its part to a file and one adds up all parts, where
-    `module.all_gather(rows)` gives back those of all ranks, and where a list of scores is averaged over them behind the loop.
+    class, or by who calls it, also for each of several loaders. Finds `torch.cat(gathered)[:len(dataset)]`, which puts the
+    shares of such a sampler one behind the other and cuts what is too much off the last, also in a function that is handed
+    the length. A class of the project that repeats rows as torch's sampler does counts as one, also an heir of it, and one
+    that does so by an option which is on. The ranks' counts come together as well where each rank writes its part to a file
+    and one adds up all parts, where `module.all_gather(rows)` gives back those of all ranks, and where a list of scores is
+    averaged over them behind the loop.
 
     Reports `drop_last=True` of a loader that only evaluates, behind a `DistributedSampler` that shuffles: each rank leaves
     samples out, others in each epoch.
