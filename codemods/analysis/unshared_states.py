@@ -44,11 +44,11 @@ def unshared_states(project: Project, module: SourceModule, node: ast.ClassDef) 
     compute = facts.method("compute")
     if compute is None or not is_plain_metric(facts) or is_put_together(facts):
         return []
-    states = _states(facts)
+    states = added_states(facts)
     values = class_values(project, facts)
     if states is None or values.loose:
         return []
-    grown = _grown(update)
+    grown = added_in(update)
     reads = {n.attr: n.lineno for n in walk(compute[1]) if _is_own(n) and isinstance(n.ctx, ast.Load)}
     found = [_judged(module, values, name, grown[name], reads[name]) for name in grown if name in reads and name not in states]
     return [f for f in found if f is not None]
@@ -78,7 +78,7 @@ def _hands_on(node: ast.keyword) -> bool:
     return isinstance(node.value, ast.Name) and node.value.id == node.arg
 
 
-def _states(facts: ClassFacts) -> set[str] | None:
+def added_states(facts: ClassFacts) -> set[str] | None:
     """The names of the metric's states; None where one is worked out."""
     names: set[str] = set()
     for site in facts.lineage:
@@ -91,7 +91,7 @@ def _states(facts: ClassFacts) -> set[str] | None:
     return names
 
 
-def _grown(update: FunctionNode) -> dict[str, int]:
+def added_in(update: FunctionNode) -> dict[str, int]:
     """Attribute -> the line where `update` adds to what is in it."""
     found: dict[str, int] = {}
     for node in walk(update):

@@ -66,13 +66,15 @@ class GatheredDuplicates(DdpCodemod):
     averages the scores of its batches over them, also by `compute()` of a torchmetrics object, and in a function that trains
     and evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, of a function or of
     a script, of a function that the loop hands its batch, or behind `model.eval()` of an epoch, and writes
-    `gather_for_metrics`. Finds a list with an entry for each sample that is gathered behind the loop, itself or as its mean
-    or sum, where the loader of the loop is prepared in the function, in the class, or by who calls it. Finds
-    `torch.cat(gathered)[:len(dataset)]`, which puts the shares of such a sampler one behind the other and cuts what is too
-    much off the last, also in a function that is handed the length. A class of the project that repeats rows as torch's
-    sampler does counts as one, also an heir of it, and one that does so by an option which is on. The ranks' counts come
-    together as well where each rank writes its part to a file and one adds up all parts, where `module.all_gather(rows)`
-    gives back those of all ranks, and where a list of scores is averaged over them behind the loop.
+    `gather_for_metrics`. Where a function goes through a prepared loader, what `generate` makes of the batch counts whatever
+    its name, and so does what a function works out by chunks of it. Finds a list with an entry for each sample that is
+    gathered behind the loop, itself or as its mean or sum, where the loader of the loop is prepared in the function, in the
+    class, or by who calls it, also for each of several loaders. Finds `torch.cat(gathered)[:len(dataset)]`, which puts the
+    shares of such a sampler one behind the other and cuts what is too much off the last, also in a function that is handed
+    the length. A class of the project that repeats rows as torch's sampler does counts as one, also an heir of it, and one
+    that does so by an option which is on. The ranks' counts come together as well where each rank writes its part to a file
+    and one adds up all parts, where `module.all_gather(rows)` gives back those of all ranks, and where a list of scores is
+    averaged over them behind the loop.
 
     Reports `drop_last=True` of a loader that only evaluates, behind a `DistributedSampler` that shuffles: each rank leaves
     samples out, others in each epoch.
@@ -125,6 +127,8 @@ class GatheredDuplicates(DdpCodemod):
       and of a count that only divides a sum of losses.
     - Says nothing of a script that gathers predictions without labels: it may keep them by their order.
     - Says nothing where an object that gathers them asks of each, in another method, whether it has been seen.
+    - Says nothing of a network's output whose name speaks of no samples: it may be a loss. Nor of generated rows of which each
+      sample has several (`num_return_sequences`), or in a loop that puts results under a key that it works out.
     - Says nothing of a step that is also called outside of such loops, and of a list with one entry for a batch.
     - Says nothing of a loop that trains, and of `gather` whose result is reduced to a number at once.
     - Says nothing where the function writes out the number of its samples, and eight processes share it out evenly.

@@ -50,7 +50,9 @@ class UnsyncedMetric(DdpCodemod):
     (`self.model.log` of a task that the module makes with `self`) count, and so does the value of a training step that a
     ModelCheckpoint, EarlyStopping or ReduceLROnPlateau of the same script monitors. Reports a ModelCheckpoint whose file name
     holds such a number, here or in a configuration, where `ckpt_path="best"` or a load of `best_model_path` asks every rank for
-    its own best file, and a value of an evaluation that is logged with `sync_dist=False` while a monitor decides by it.
+    its own best file, and a value of an evaluation that is logged with `sync_dist=False` while a monitor decides by it. Reports
+    what a method of a metric class of the project makes of its states at the end of an epoch: torchmetrics puts the ranks' states
+    together in `compute` alone.
 
     ## Why it matters
     Since Lightning 1.7 an epoch value is not reduced over the ranks unless `sync_dist=True` is given: the logger shows rank
@@ -119,6 +121,8 @@ class UnsyncedMetric(DdpCodemod):
     - the hooks of a test where each `trainer.test` of the project is that of one device, or only its own tests make one;
       modules in a project that trains by a loop of its own and fits nothing; evaluations of which each rank has the whole
       set: nothing is said
+    - a method of a metric in a step, or of one whose class sees to the other ranks, calls `compute`, or is handed what was
+      gathered, and of a metric that the module hands on, or whose states it touches: nothing is said of these states
     - the batch value that a metric returned: DDP104 logs the object instead
     - at the end of an epoch what is put together of the results of metrics (`getattr(self, name).compute()`), or of what was
       gathered above, also through a dictionary: nothing is said; nor in programs whose Trainer, command or settings ask for `dp`,

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 
 from codemods.analysis.accelerators import is_accelerator
 from codemods.analysis.loading.padded_counts import evaluates, trains
+from codemods.analysis.loading.prepared_rounds import is_prepared
+from codemods.analysis.loading.rows_of_batch import is_made_of_batch
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import calls_of
+from codemods.analysis.variance.paths import unpacked
 from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -35,22 +38,46 @@ def gathered_rounds(project: Project, module: SourceModule) -> Iterator[Round]:
     """Once a loop, or a function that is called in one: predictions that are cut, and labels that are not, no longer fit."""
     told: set[int] = set()
     for call in module.calls_named("gather"):
-        if not _keeps_rows(project, module, call):
+        if id(call) in told or not _keeps_result(project, module, call):
             continue
-        found = _loop_round(module, call) or _loop_of_callers(project, module, call)
+        found = _round_of(project, module, call)
         if found is None or id(found[2]) in told:
             continue
         where, loop, scope = found
         told.add(id(scope))
         near = [c for c in module.calls_named("gather") if any(up is scope for up in module.ancestors(c))]
-        calls = tuple(c for c in near if is_gather_of_rows(project, module, c))
+        calls = tuple(c for c in near if id(c) not in told and is_gather_of_rows(project, module, c))
+        told |= {id(c) for c in calls}
         if calls:
             yield Round(where, loop, call, calls)
 
 
-def _keeps_rows(project: Project, module: SourceModule, call: ast.Call) -> bool:
+def _round_of(
+    project: Project, module: SourceModule, call: ast.Call
+) -> tuple[SourceModule, ast.For, ast.For | FunctionNode] | None:
+    """The loop, and what holds the calls that go together: by what is gathered says of itself, else by what it is made of."""
+    if _is_of_samples(module, call.args[0]):
+        return _loop_round(module, call) or _loop_of_callers(project, module, call)
+    return _prepared_round(project, module, call)
+
+
+def _prepared_round(project: Project, module: SourceModule, call: ast.Call) -> tuple[SourceModule, ast.For, ast.For] | None:
+    """The evaluation loop through a prepared loader of whose batch the gathered rows are made, whatever they are called."""
+    function = module.function_of(call)
+    if function is None or not is_gather_of_rows(project, module, call):
+        return None
+    for loop in module.ancestors(call):
+        if not isinstance(loop, ast.For) or module.function_of(loop) is not function or not _is_evaluation(module, loop):
+            continue
+        made = is_made_of_batch(project, module, call.args[0], loop)
+        if made and is_prepared(project, module, unpacked(loop.iter), loop):
+            return module, loop, loop
+    return None
+
+
+def _keeps_result(project: Project, module: SourceModule, call: ast.Call) -> bool:
     """True for `accelerator.gather(predictions)` whose result is kept as it is."""
-    if not isinstance(call.func, ast.Attribute) or len(call.args) != 1 or not _is_of_samples(module, call.args[0]):
+    if not isinstance(call.func, ast.Attribute) or len(call.args) != 1:
         return False
     up = module.parent(call)
     if isinstance(up, ast.Subscript) or (isinstance(up, ast.Attribute) and up.attr in _NUMBERS):

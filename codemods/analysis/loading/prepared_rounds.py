@@ -8,6 +8,7 @@ from codemods.analysis.accelerators import is_accelerator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.handed import handed
+from codemods.analysis.loading.held_loaders import held_loaders
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.schedules import is_prepared_above
@@ -23,6 +24,9 @@ def is_prepared(project: Project, module: SourceModule, loader: ast.expr, at: as
         return True
     if isinstance(loader, ast.Attribute):
         return _is_prepared_field(project, module, loader, at)
+    held = held_loaders(module, loader) if isinstance(loader, ast.Name) else []
+    if held:
+        return all(is_prepared_above(module, each, at) for each in held)
     function = module.function_of(at)
     if not isinstance(loader, ast.Name) or function is None or depth >= _CALLS:
         return False

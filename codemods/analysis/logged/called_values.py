@@ -11,6 +11,7 @@ from codemods.analysis.class_values import class_values
 from codemods.analysis.logged.host_metrics import host_metric
 from codemods.analysis.logged.local_values import Path, in_slots, local_values
 from codemods.analysis.logged.logged_values import Scope, attribute_by_pattern, classify, part_of_module, short, unknown
+from codemods.analysis.logged.metric_states import own_state
 from codemods.analysis.logged.value_kinds import (
     EQUAL_CALLS,
     MODEL_WORDS,
@@ -231,12 +232,21 @@ def _method_call(scope: Scope, node: ast.Call, func: ast.Attribute, path: Path, 
     if receiver.kind in (Kind.UNKNOWN, Kind.LIST) and (whole := _of_object(scope, node, path, depth)) is not None:
         return whole
     if receiver.kind is Kind.METRIC_OBJECT:
-        forward = func.attr == "forward"
-        return Value(Kind.METRIC_RESULT, receiver.text) if forward else unknown(f"what {func.attr} gives is not seen")
+        return Value(Kind.METRIC_RESULT, receiver.text) if func.attr == "forward" else _of_metric(scope, node, func)
     judged = [classify(scope, a, (), depth + 1) for a in node.args if not isinstance(a, ast.Starred)]
     if receiver.kind is Kind.EQUAL and any(v.kind is not Kind.EQUAL for v in judged):
         return unknown(f"what {short(scope, func)}(…) returns is not known")
     return join([receiver, *(v for v in judged if v.kind in (Kind.LIST, Kind.REDUCED))])
+
+
+def _of_metric(scope: Scope, node: ast.Call, func: ast.Attribute) -> Value:
+    """What a method of a metric gives: at the end of an epoch its states are all that the rank's steps put into it."""
+    at_end = scope.function is not None and scope.function.name.endswith("epoch_end")
+    state = own_state(scope.project, scope.facts, node) if at_end and scope.facts is not None else None
+    if state is None:
+        return unknown(f"what {func.attr} gives is not seen")
+    read = f"`self.{state.name}` in {state.path}:{state.line}, which torchmetrics puts together in `compute` alone"
+    return Value(Kind.LIST, f"{short(scope, func)} reads the rank's own {read}")
 
 
 def _of_object(scope: Scope, node: ast.Call, path: Path, depth: int) -> Value | None:
