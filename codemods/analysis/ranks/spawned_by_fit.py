@@ -16,19 +16,15 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.given_settings import keys_below, set_values
 from codemods.analysis.loading.spawned import spawns_in
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.ranks.launched_texts import names_a_launcher
 from codemods.analysis.ranks.old_lightning import PARSED, is_before_two
 from codemods.analysis.ranks.parsed_strategies import is_given_no_strategy
 from codemods.analysis.ranks.spawning_strategies import spawns_by
 from codemods.analysis.ranks.uses import calls_of
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.files.text_file import PYTHON_KINDS
-from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-_LAUNCHED = lazy(rb"torchrun|torch\.distributed\.(?:run|launch)|\bsrun\b|#SBATCH|LIGHTNING_LAUNCH|LSB_")
-# A job file that names none of these is left for others to fill in: `srun python`, and no script.
-_OF_SOMETHING = lazy(rb"\.(?:py|sh|yaml|toml|json)\b|\s-m\s|\$\{?(?:\d|@|\*|\w*(?i:cmd|command|script|exec|program|run)\b)")
-_COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", ".job", ".yaml", ".yml", "Makefile")
 _CLIMBS = 2
 _STEPS = 2
 _NAMING = ("strategy", "accelerator", "distributed_backend", "plugins")
@@ -89,7 +85,7 @@ def _spawning_files(project: Project) -> frozenset[str]:
         modules = [m for p in found if (m := project.module(p)) is not None]
         calls = [(m, c) for m in modules for c in m.calls_named("Trainer", PARSED) if _is_lightning(m, c)]
         made = frozenset(m.path for m, c in calls if _spawns(project, m, c))
-        return made if made and not _is_launched(project) else frozenset()
+        return made if made and not names_a_launcher(project) else frozenset()
 
     return project.keep("files whose Trainer spawns", build)
 
@@ -189,8 +185,3 @@ def _text(module: SourceModule, value: ast.expr) -> str | None:
     found = [value] if isinstance(value, ast.Constant) else assigned(module, value, dotted(value))
     texts = {v.value for v in found if isinstance(v, ast.Constant) and isinstance(v.value, str)}
     return texts.pop() if len(texts) == 1 and len(found) == 1 else None
-
-
-def _is_launched(project: Project) -> bool:
-    texts = (project.read(path) or b"" for path in project.files if path.endswith(_COMMANDS))
-    return any(_LAUNCHED.search(text) and _OF_SOMETHING.search(text) for text in texts)
