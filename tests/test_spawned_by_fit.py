@@ -163,3 +163,73 @@ def test_what_a_script_does_beside_the_processes_that_it_spawns(worker: str, tra
     module = project.module("module.py")
     assert module is not None
     assert starts_ranks_in_fit(project, module, None) is alone
+
+
+PARSED = """\
+import pytorch_lightning as pl
+from argparse import ArgumentParser
+from model import Net
+
+def main():
+    args = parsed()
+    note(args)
+    run(args)
+
+def note(args):
+    print("the run is called", args.name)
+
+def parsed():
+    return pl.Trainer.add_argparse_args(ArgumentParser()).parse_args()
+
+def run(args):
+    trainer = {trainer}
+    trainer.fit(Net())
+
+if __name__ == "__main__":
+    main()
+"""
+BY_OPTIONS = "pl.Trainer.from_argparse_args(args, max_epochs=3)"
+COMMAND = {"run.sh": "python module.py --gpus -1 --precision 16\n"}
+
+
+@pytest.mark.parametrize(
+    ("trainer", "files", "alone"),
+    [
+        (BY_OPTIONS, COMMAND, True),
+        (BY_OPTIONS, {**COMMAND, **OLD}, True),
+        (BY_OPTIONS, {"run.sh": "python module.py --accelerator gpu --devices 4\n", **OLD}, True),
+        (BY_OPTIONS, {**COMMAND, ".github/workflows/a.yml": "jobs:\n  one:\n    strategy:\n      matrix: 1\n"}, True),
+        ("pl.Trainer(gpus=4)", {}, True),
+        ("pl.Trainer(gpus=4, strategy='ddp')", COMMAND, False),
+        (BY_OPTIONS, {}, False),  # no command says how it is run
+        (BY_OPTIONS, {**COMMAND, **NEW}, False),
+        (BY_OPTIONS, {"run.sh": "python module.py --gpus -1 --strategy ddp\n"}, False),
+        (BY_OPTIONS, {**COMMAND, "more.sh": "python module.py --gpus 2 --accelerator=ddp\n"}, False),
+        (BY_OPTIONS, {**COMMAND, "more.ipynb": '{"cells": [], "a": ["!python module.py --strategy ddp"]}'}, False),
+        (BY_OPTIONS, {**COMMAND, "own.py": "def given(args):\n    args.strategy = 'ddp'\n"}, False),
+        (BY_OPTIONS, {**COMMAND, "conf.yaml": "gpus: 2\nstrategy: ddp\n"}, False),
+        (BY_OPTIONS, {"run.sh": "torchrun module.py --gpus 2\n"}, False),
+        (BY_OPTIONS, {**COMMAND, "job.sh": "srun python module.py --gpus 2\n"}, False),
+        ("pl.Trainer.from_argparse_args(args, strategy=args.how)", COMMAND, False),
+        ("pl.Trainer.from_argparse_args(args, num_nodes=2)", COMMAND, False),
+        ("pl.LightningDataModule.from_argparse_args(args)", COMMAND, False),
+    ],
+)
+def test_a_trainer_that_a_called_function_makes(trainer: str, files: dict[str, str], *, alone: bool) -> None:
+    project = project_of(PARSED.format(trainer=trainer), files)
+    module = project.module("module.py")
+    assert module is not None
+    for function in module.functions:
+        if function.name in ("main", "note", "run"):
+            assert starts_ranks_in_fit(project, module, function) is alone, function.name
+
+
+def test_functions_that_make_a_trainer_of_each_kind() -> None:
+    both = PARSED.format(trainer="pl.Trainer(gpus=4)").replace("    run(args)\n", "    run(args)\n    again(args)\n")
+    for kind, alone in (("", True), (", strategy='ddp'", False)):
+        source = both + f"\ndef again(args):\n    pl.Trainer(gpus=2{kind}).test(Net())\n"
+        project = project_of(source)
+        module = project.module("module.py")
+        assert module is not None
+        main = next(f for f in module.functions if f.name == "main")
+        assert starts_ranks_in_fit(project, module, main) is alone

@@ -217,6 +217,71 @@ def test_a_hook_of_tests_that_somebody_asks_for(more: dict[str, str]) -> None:
     assert levels({"train.py": TRAIN, **more}) == [(6, "safe"), (9, "safe"), (10, "safe")]
 
 
+HELPED = """\
+import lightning.pytorch as pl
+
+
+class Scores(pl.Callback):
+    def __init__(self):
+        self.rows = []
+
+    def {hook}(self, trainer, module, outputs, batch, i, loader=0):
+        self.rows.append(outputs)
+        {call}
+
+    def _keep(self):
+        self._write()
+
+    def _write(self):
+        write(self.rows)
+"""
+KEPT = HELPED.format(hook="on_test_batch_end", call="self._keep()")
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "left"),
+    [
+        (KEPT, {}, True),
+        (HELPED.format(hook="on_train_batch_end", call="self._keep()"), {}, False),
+        (KEPT.replace("        self.rows = []\n", "        self.rows = []\n        self._keep()\n"), {}, False),
+        (HELPED.format(hook="on_test_batch_end", call="run(self._keep)"), {}, False),  # handed on
+        (HELPED.format(hook="on_test_batch_end", call="pass"), {}, False),  # nobody calls it
+        (KEPT, {"late.py": "from rows import Scores\n\n\ndef late(scores: Scores):\n    scores._keep()\n"}, False),
+        (KEPT + "\n    def on_train_epoch_end(self, trainer, module):\n        self._write()\n", {}, False),
+        (KEPT, {"test.py": TEST.replace("DEVICES", "4")}, False),
+        (KEPT.replace("pl.Callback", "object"), {}, False),
+    ],
+)
+def test_a_method_that_hooks_of_tests_alone_call(source: str, more: dict[str, str], left: bool) -> None:
+    project = project_of(source, {"train.py": TRAIN, **more}, path="rows.py")
+    module = project.module("rows.py")
+    assert module is not None
+    (write,) = module.calls_named("write")
+    assert is_in_untested_hook(project, module, write.lineno) is left
+
+
+def test_a_hook_of_tests_that_one_of_another_stage_calls() -> None:
+    shared = "\n    def on_{}_batch_end(self, *given):\n        self.on_test_batch_end(*given)\n"
+    for stage, left in (("validation", False), ("test", True)):
+        source = KEPT + (shared.format(stage) if stage != "test" else "")
+        project = project_of(source, {"train.py": TRAIN}, path="rows.py")
+        module = project.module("rows.py")
+        assert module is not None
+        assert is_in_untested_hook(project, module, 9) is left
+
+
+def test_a_method_that_hooks_of_predictions_alone_call() -> None:
+    source = HELPED.format(hook="on_predict_batch_end", call="self._keep()")
+    project = project_of(source, {"train.py": TRAIN}, path="rows.py")
+    module = project.module("rows.py")
+    assert module is not None
+    (write,) = module.calls_named("write")
+    assert is_in_unrun_hook(project, module, write.lineno)
+    asked = project_of(source, {"train.py": TRAIN, "README.md": "Then call `trainer.predict(net)`.\n"}, path="rows.py")
+    module = asked.module("rows.py")
+    assert module is not None and not is_in_unrun_hook(asked, module, write.lineno)
+
+
 STAGES = """\
 import lightning.pytorch as pl
 

@@ -10,6 +10,7 @@ from codemods.analysis.files.built_by_others import built_by_others
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.file_flow import is_pause
 from codemods.analysis.files.filled_on_demand import filled_on_demand
+from codemods.analysis.guards.above_fit import is_past_before_the_others
 from codemods.analysis.guards.barrier_spelling import barrier_for
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.file_handover import Handover, Use, handovers
@@ -90,6 +91,7 @@ class MissingBarrier(DdpCodemod):
       be it one that a caller hands over (`Log(path, keep=rank == 0)`).
     - Says nothing where every rank makes the same folder, or writes the same file, for itself before it is used.
     - Says nothing of a cache that the other ranks ask for, and make for themselves where it is not there.
+    - Says nothing above `trainer.fit()` where texts start the program by Python alone: Lightning starts the other ranks there.
     - Says nothing inside `main_process_first()` and the like, whose end is a barrier.
     - Says nothing where the guard's function is itself called under a rank test.
     - Takes `args.debug or rank == 0` for a guard of rank 0, as the setting beside it is decided for all ranks alike, and says
@@ -139,6 +141,9 @@ class MissingBarrier(DdpCodemod):
                 continue
             if found.use.module is found.write.module and built_by_others(found.use.module, found.use.call, found.write.call):
                 left(found.module, found.anchor, "the other ranks build it for themselves")
+                continue
+            if found.ranks is not Ranks.ALL and is_past_before_the_others(project, found.module, found.anchor):
+                left(found.module, found.anchor, "Lightning starts the other ranks further down, in `fit`, and no launcher does")
                 continue
             yield self._told(project, found)
         for found in filled_by_all(project, module):

@@ -30,7 +30,7 @@ _STARTED_BY = ("init_process_group", "Accelerator")
 _PLAIN = ("ModelConfig", "PPOConfig")  # of trl: fields alone, in its early releases at least
 _PARSES = ("parse_args_into_dataclasses", "parse_dict", "parse_json_file", "parse_yaml_file")  # of transformers' parser
 _STARTING_WORDS = (b"init_process_group", b"TrainingArguments")
-_RUNS = ("fit", "validate", "test", "predict")
+RUNS = ("fit", "validate", "test", "predict")
 
 
 def is_of_group(test: str) -> bool:
@@ -104,7 +104,7 @@ def starts_at(project: Project, module: SourceModule, call: ast.Call) -> str:
     end = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if end in STARTS or starts_group(module, call) or makes_training_arguments(project, module, call):
         return f"{end}()"
-    if end in _RUNS and isinstance(call.func, ast.Attribute) and any(family(n) == "lightning" for n in module.imported_modules):
+    if end in RUNS and isinstance(call.func, ast.Attribute) and any(family(n) == "lightning" for n in module.imported_modules):
         return f"{module.text_of(call.func)}()" if trainer_of(module, call.func.value, project) == "lightning" else ""
     site = (called_function(project, module, call) or _of_object(project, module, call)) if end else None
     return f"{end}()" if site is not None and starts_inside(project, site, _STEPS_DOWN) else ""

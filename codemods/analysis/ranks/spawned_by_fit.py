@@ -2,6 +2,7 @@
 
 `strategy="ddp_spawn"`, `DDPStrategy(start_method="spawn")`, and what several devices meant below Lightning 2.0 where no strategy
 was named (`AcceleratorConnector._choose_strategy` of 1.9; `strategy="ddp"` and 2.0 start the whole script anew for each rank).
+A Trainer may be made by a function that is called, and by `from_argparse_args`, whose options stand in commands.
 """
 
 from __future__ import annotations
@@ -10,30 +11,30 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
+from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.given_settings import keys_below, set_values
 from codemods.analysis.loading.spawned import spawns_in
-from codemods.analysis.names import dotted, family, qualified
-from codemods.analysis.ranks.old_lightning import is_before_two
+from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.ranks.launched_texts import names_a_launcher
+from codemods.analysis.ranks.old_lightning import PARSED, is_before_two
+from codemods.analysis.ranks.parsed_strategies import is_given_no_strategy
 from codemods.analysis.ranks.spawning_strategies import spawns_by
 from codemods.analysis.ranks.uses import calls_of
-from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.files.text_file import PYTHON_KINDS
-from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-_LAUNCHED = lazy(rb"torchrun|torch\.distributed\.(?:run|launch)|\bsrun\b|#SBATCH|LIGHTNING_LAUNCH|LSB_")
-# A job file that names none of these is left for others to fill in: `srun python`, and no script.
-_OF_SOMETHING = lazy(rb"\.(?:py|sh|yaml|toml|json)\b|\s-m\s|\$\{?(?:\d|@|\*|\w*(?i:cmd|command|script|exec|program|run)\b)")
-_COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", ".job", ".yaml", ".yml", "Makefile")
 _CLIMBS = 2
+_STEPS = 2
 _NAMING = ("strategy", "accelerator", "distributed_backend", "plugins")
 
 
 def starts_ranks_in_fit(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
     """True where every Trainer that `function` (or the script) makes may spawn its ranks, and no launcher starts the program.
 
-    Also for a function that only such ones call. A program that spawns other ranks there is started by no launcher.
+    Also where functions that it calls make them, and for a function that only such ones call. A program that spawns other ranks
+    there is started by no launcher.
     """
     return _does(project, module, function, _CLIMBS)
 
@@ -45,10 +46,28 @@ def _does(project: Project, module: SourceModule, function: FunctionNode | None,
         return False
     if module.path in _spawning_files(project) and _makes_spawning(project, module, function):
         return True
+    if function is not None and _is_handed_spawning(project, module, function):
+        return True
     if function is None or not climbs or module.parent(function) is not module.tree:
         return False
     sites = calls_of(project, module, function)
     return bool(sites) and all(_does(project, s.module, s.module.function_of(s.call), climbs - 1) for s in sites or ())
+
+
+def _is_handed_spawning(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True where functions that it calls make the Trainers, and each of these may spawn its ranks; a rank makes no Trainer."""
+    site = FunctionSite(module, function)
+    key = ("Trainers made below", module.path, function.lineno)
+    made = project.memo(key, lambda: tuple(_made_below(project, site, _STEPS)))
+    return bool(made) and all(_spawns(project, home, call) for home, call in made)
+
+
+def _made_below(project: Project, site: FunctionSite, steps: int) -> Iterator[tuple[SourceModule, ast.Call]]:
+    yield from ((site.module, c) for c in _trainers(site.module, site.node))
+    for call in (n for n in walk_scope(site.node) if isinstance(n, ast.Call)) if steps else ():
+        called = called_function(project, site.module, call)
+        if called is not None and called.node is not site.node:
+            yield from _made_below(project, called, steps - 1)
 
 
 def _starts_its_own(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
@@ -61,21 +80,35 @@ def _spawning_files(project: Project) -> frozenset[str]:
     """The files of the project in which such a Trainer is made; none where a launcher starts the processes."""
 
     def build() -> frozenset[str]:
-        found = [p for p in project.files_calling("Trainer") if p.endswith(PYTHON_KINDS) and not is_test_file(p)]
+        named = {*project.files_calling("Trainer"), *project.files_calling(PARSED)}
+        found = [p for p in sorted(named) if p.endswith(PYTHON_KINDS) and not is_test_file(p)]
         modules = [m for p in found if (m := project.module(p)) is not None]
-        made = [m for m in modules if any(_is_lightning(m, c) and _spawns(project, m, c) for c in m.calls_named("Trainer"))]
-        return frozenset(m.path for m in made) if made and not _is_launched(project) else frozenset()
+        calls = [(m, c) for m in modules for c in m.calls_named("Trainer", PARSED) if _is_lightning(m, c)]
+        made = frozenset(m.path for m, c in calls if _spawns(project, m, c))
+        return made if made and not names_a_launcher(project) else frozenset()
 
     return project.keep("files whose Trainer spawns", build)
 
 
 def _makes_spawning(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
-    made = [c for c in module.calls_named("Trainer") if module.function_of(c) is function and _is_lightning(module, c)]
+    made = _trainers(module, function)
     return bool(made) and all(_spawns(project, module, call) for call in made)
 
 
+def _trainers(module: SourceModule, function: FunctionNode | None) -> list[ast.Call]:
+    """The calls right in a function, or at the top of the script, that make a Trainer of Lightning."""
+    named = module.calls_named("Trainer", PARSED)
+    return [c for c in named if module.function_of(c) is function and _is_lightning(module, c)]
+
+
 def _is_lightning(module: SourceModule, call: ast.Call) -> bool:
-    return family(qualified(module, call.func)) == "lightning"
+    if family(qualified(module, call.func)) != "lightning":
+        return False
+    return not _is_parsed(call) or dotted(call.func).endswith(f"Trainer.{PARSED}")  # data modules have such a method, too
+
+
+def _is_parsed(call: ast.Call) -> bool:
+    return last(dotted(call.func)) == PARSED
 
 
 def _spawns(project: Project, module: SourceModule, call: ast.Call) -> bool:
@@ -92,7 +125,9 @@ def _spawns(project: Project, module: SourceModule, call: ast.Call) -> bool:
         return False  # several nodes had "ddp" for their default
     if set(given) - {"accelerator"} or texts not in ([], ["gpu"], ["auto"], ["cuda"]):
         return False
-    return is_before_two(project, module, (k.arg for k in call.keywords))
+    if _is_parsed(call) and not is_given_no_strategy(project):
+        return False
+    return is_before_two(project, module, (last(dotted(call.func)), *(k.arg for k in call.keywords)))
 
 
 def _in_table(module: SourceModule, table: ast.expr) -> Iterator[ast.expr]:
@@ -150,8 +185,3 @@ def _text(module: SourceModule, value: ast.expr) -> str | None:
     found = [value] if isinstance(value, ast.Constant) else assigned(module, value, dotted(value))
     texts = {v.value for v in found if isinstance(v, ast.Constant) and isinstance(v.value, str)}
     return texts.pop() if len(texts) == 1 and len(found) == 1 else None
-
-
-def _is_launched(project: Project) -> bool:
-    texts = (project.read(path) or b"" for path in project.files if path.endswith(_COMMANDS))
-    return any(_LAUNCHED.search(text) and _OF_SOMETHING.search(text) for text in texts)
