@@ -121,8 +121,8 @@ class UnsyncedMetric(DdpCodemod):
     - the hooks of a test where each `trainer.test` of the project is that of one device, or only its own tests make one;
       modules in a project that trains by a loop of its own and fits nothing; evaluations of which each rank has the whole
       set: nothing is said
-    - a method of a metric in a step, or of one whose class sees to the other ranks, calls `compute`, or is handed what was
-      gathered, and of a metric that the module hands on, or whose states it touches: nothing is said of these states
+    - a method of a metric that a step calls, or whose class sees to the other ranks, calls `compute`, or is handed what was
+      gathered; a metric that the module hands on, or whose states it touches: its states are not reported
     - the batch value that a metric returned: DDP104 logs the object instead
     - at the end of an epoch what is put together of the results of metrics (`getattr(self, name).compute()`), or of what was
       gathered above, also through a dictionary: nothing is said; nor in programs whose Trainer, command or settings ask for `dp`,

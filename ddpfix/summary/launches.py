@@ -208,7 +208,7 @@ def _script(project: Project, folder: str, command: CommandLine) -> str:
 
 
 def _of_another_machine(project: Project, folder: str, target: str) -> str:
-    """`src/train.py` of `/home/somebody/work/src/train.py`, typed at the root, where one file alone ends so."""
+    """`src/train.py` of `/any/folder/src/train.py`, typed at the root: the longest end that is a file of the repository."""
     if folder or not target.startswith("/"):
         return ""
     parts = target.strip("/").split("/")

@@ -120,7 +120,7 @@ def test_words_that_the_reader_has_to_give_are_told(command: str, to_fill: tuple
 
 
 def test_a_script_by_its_path_on_another_machine() -> None:
-    text = b"```bash\n!accelerate launch --num_processes=8 /work/notes/net/src/train.py --epochs 3\n```\n"
+    text = b"```bash\n!accelerate launch --num_processes=8 /data/notes/net/src/train.py --epochs 3\n```\n"
     files = {"src/train.py": RAW, "README.md": text}
     (found,) = launches(files, files.get, {"src/train.py": RAW})
     assert found.command == "accelerate launch --num_processes=2 src/train.py --epochs 3"

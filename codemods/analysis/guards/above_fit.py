@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.guards.before_group import RUNS, starts_at
 from codemods.analysis.job_files.documented_starts import starts
+from codemods.analysis.positions import is_in_a_loop
 from codemods.analysis.ranks.collectives import trainer_of
 from codemods.analysis.ranks.launched_texts import names_a_launcher
 from codemods.analysis.ranks.several_nodes import names_nodes
@@ -21,7 +22,6 @@ from codemods.store.project import Project
 
 _CLIMBS = 4
 _STEPS_DOWN = 2
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def is_past_before_the_others(project: Project, module: SourceModule, node: ast.AST) -> bool:
@@ -44,7 +44,7 @@ def _is_started_by_lightning(project: Project) -> bool:
 
 def _is_above(project: Project, module: SourceModule, node: ast.AST, *, below: bool, climbs: int) -> bool:
     """below: a run of a Trainer is seen further down on the way so far. The way is followed up to where the program begins."""
-    if _is_in_loop(module, node):
+    if is_in_a_loop(module, node):
         return False  # in the second round the others are there
     function = module.function_of(node)
     line = getattr(node, "lineno", 0)
@@ -67,15 +67,6 @@ def _is_above(project: Project, module: SourceModule, node: ast.AST, *, below: b
         return below
     one_each = len(callers) == len(sites)
     return one_each and all(_is_above(project, s.module, s.call, below=below, climbs=climbs - 1) for s in sites)
-
-
-def _is_in_loop(module: SourceModule, node: ast.AST) -> bool:
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            return isinstance(up, ast.Lambda)
-        if isinstance(up, _LOOPS):
-            return True
-    return False
 
 
 def _calls(module: SourceModule, function: FunctionNode | None) -> Iterator[ast.Call]:

@@ -58,11 +58,12 @@ def quiet_steps(project: Project, module: SourceModule) -> Iterator[Quiet]:
 
 def _block(module: SourceModule, call: ast.Call) -> ast.With | None:
     """The `with` that enters the context in each run of several processes."""
-    up, value = module.parent(call), call
+    value: ast.expr = call
+    up = module.parent(call)
     if isinstance(up, ast.IfExp):
         if call is up.test or not _asks_for_several(module, up.test) or call is up.orelse:
             return None
-        value, up = up, module.parent(up)  # type: ignore[assignment]
+        value, up = up, module.parent(up)
     if isinstance(up, ast.withitem):
         block = module.parent(up)
         return block if isinstance(block, ast.With) else None
