@@ -35,6 +35,8 @@ def of(text: str, path: str = "run.sh") -> CommandLine:
             ("", "x/train.py", {"lr": None, "b": "c d", "n": None}),
         ),
         ("torchrun --nproc_per_node 2 train.py --a b\n", ("torchrun", "train.py", {"a": "b"})),
+        ("python -W ignore -m torch.distributed.launch train.py --a b\n", ("torchrun", "train.py", {"a": "b"})),
+        ("python -X dev train.py --a b\n", ("", "train.py", {"a": "b"})),
         ("torchrun -m pkg.train --a b\n", ("torchrun", "pkg.train", {"a": "b"})),
         ("python -m torch.distributed.run --standalone $DIR/train.py --a b", ("torchrun", "$DIR/train.py", {"a": "b"})),
         ("accelerate launch --multi_gpu \\\n  train.py \\\n --a \\\n  b\n", ("accelerate", "train.py", {"a": "b"})),

@@ -23,6 +23,7 @@ LAUNCHER_MODULES = frozenset(
 TALKERS = frozenset(
     {"echo", "printf", "cat", "grep", "pip", "pip3", "conda", "alias", "which", "test", "[", "pkill", "pgrep", "#"}
 )
+_WITH_VALUE = frozenset({"-W", "-X"})  # of Python's own options
 _FLAG = lazy(r"(--?[A-Za-z][\w.-]*)(=?)")
 _STARTS = lazy(r"python|PYTHON|torchrun|accelerate|deepspeed")
 
@@ -151,7 +152,7 @@ def _by_python(file: TextFile, source: Passage | WordList, words: Sequence[Word]
             return _line(file, source, words, "", i + 1, i + 2, module=True)
         if text == "-c":
             return None
-        if not text.startswith("-"):
+        if not text.startswith("-") and words[i - 1].text not in _WITH_VALUE:
             return _line(file, source, words, "", i, i + 1) if text.endswith(".py") else None
     return None
 
