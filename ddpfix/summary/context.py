@@ -21,6 +21,8 @@ class Launch:
 
     counted: it says itself how many processes there are; else the settings of its script do: devices says where, "" if unknown.
     programs: the changed files that it comes to. to_fill: words that the reader has to give. edits: what else was changed.
+    needs: `main.py:79 needs --resume`, of changed lines that it does not come to as it is.
+    command: "" where its words are put together by a shell.
     """
 
     command: str
@@ -31,6 +33,7 @@ class Launch:
     to_fill: tuple[str, ...] = ()
     edits: tuple[str, ...] = ()
     devices: str = ""
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 
@@ -11,14 +10,10 @@ from codemods.data.printed_errors import UNUSED, WAITING
 from codemods.files.text_file import NOTEBOOK, PYTHON_KINDS
 from ddpfix.discovery import SUMMARY
 from ddpfix.results import Fixed
-from ddpfix.summary.context import Context, Launch
-from ddpfix.summary.launches import SPAWNS
+from ddpfix.summary.context import Context
 from ddpfix.summary.markdown import code, fence, folded_up, plural, prose, table
 from ddpfix.summary.places import codemod_of, origin_of
-
-MOST_MISSED = 6
-_ACCELERATE = re.compile(rb"^[ \t]*(?:from|import)[ \t]+accelerate\b|\bTrainingArguments\b", re.M)
-_LOCAL_RANK = re.compile(rb"add_argument\([^)]{0,80}--local[_-]rank")
+from ddpfix.summary.shown_commands import shown_commands
 
 
 def how_it_was_checked(context: Context, fixed: Fixed) -> list[str]:
@@ -40,7 +35,7 @@ def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[st
     out.append("It takes two processes, and a data set small enough to get through an epoch.")
     notebooks = sorted(path for path in fixed.before if path.endswith(NOTEBOOK))
     if len(notebooks) < len(fixed.before) or not notebooks:
-        out += _commands(fixed, context)
+        out += shown_commands(fixed, context)
     if notebooks:
         more = f" and {plural(len(notebooks) - 1, 'more notebook')}" if len(notebooks) > 1 else ""
         out += [f"{code(notebooks[0])}{more}: restart the kernel, let the launcher start two processes, and run all cells.", ""]
@@ -53,34 +48,6 @@ def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[st
         over = " Lightning 2 puts its own text over that: there, look for `p.grad is None` in `on_after_backward`."
         more_of_it += [names + (over if _lightning(fixed) else ""), ""]
     return [*out, *folded_up("What the test must show, and what is printed if a fix is wrong", more_of_it)]
-
-
-def _commands(fixed: Fixed, context: Context) -> list[str]:
-    if not context.launches:
-        none = "No command that starts a changed program was found in the repository with all its words"
-        return [f"{none}; put your own script and arguments in:", "", *fence(_usual_commands(fixed), "sh"), ""]
-    out = ["As this repository starts what was changed, with two processes, from its root:", ""]
-    rows = [row for launch in context.launches for row in (_place(launch), launch.command)]
-    out += [*fence(rows, "sh"), ""]
-    if to_fill := dict.fromkeys(word for launch in context.launches for word in launch.to_fill):
-        out += [f"Yours to give, before or in the command: {', '.join(map(code, to_fill))}.", ""]
-    return [*out, *_not_started(fixed, context)]
-
-
-def _place(launch: Launch) -> str:
-    """Where the command stands, and how it differs from what stands there."""
-    return f"# {', '.join((f'{launch.path}:{launch.line}', *launch.edits))}{_devices(launch)}"
-
-
-def _not_started(fixed: Fixed, context: Context) -> list[str]:
-    """The changed programs that these commands do not test."""
-    reached = {path for launch in context.launches for path in launch.programs}
-    missed = [path for path in sorted(fixed.after) if path.endswith(".py") and path not in reached]
-    if not missed or not any(launch.programs for launch in context.launches):
-        return []
-    shown = ", ".join(map(code, missed[:MOST_MISSED]))
-    more = f" and {plural(len(missed) - MOST_MISSED, 'more file')}" if len(missed) > MOST_MISSED else ""
-    return [f"Changed too, and reached by none of these, as far as imports and settings show: {shown}{more}.", ""]
 
 
 def _shown(codes: Sequence[str], fixed: Fixed) -> list[str]:
@@ -101,32 +68,11 @@ def _lightning(fixed: Fixed) -> bool:
     return any(b"lightning" in data.lower() for data in fixed.before.values())
 
 
-def _devices(launch: Launch) -> str:
-    """What the command itself does not say: plain `python` gets its processes from the script's settings."""
-    if launch.counted:
-        return ""
-    return f" (set two devices in {launch.devices})" if launch.devices else " (set two devices)"
-
-
 def _errors(key: str, fixed: Fixed) -> str:
     if (printed := _printed(key)) is None:
         return "not known for this codemod"
     shown = [error for error in printed if _lightning(fixed) or "Lightning" not in error]
     return "<br>".join(code(error) for error in shown) or "nothing: the difference is in what is logged"
-
-
-def _usual_commands(fixed: Fixed) -> list[str]:
-    data = b"\n".join(data for path, data in fixed.before.items() if not path.endswith(NOTEBOOK))
-    out = []
-    if b"lightning" in data:
-        out.append("python SCRIPT.py ...  # with devices=2 in its Trainer")
-    if _ACCELERATE.search(data):
-        out.append("accelerate launch --num_processes 2 SCRIPT.py ...")
-    if re.search(SPAWNS, data):  # under torchrun, each of its processes would start all ranks once more
-        return ["python SCRIPT.py ...  # it starts its ranks itself: let there be two", *out]
-    if _LOCAL_RANK.search(data) and b"LOCAL_RANK" not in data:  # from the command line alone, which torchrun does not write
-        return out or ["python -m torch.distributed.launch --nproc_per_node=2 SCRIPT.py ..."]
-    return out or ["torchrun --standalone --nproc_per_node=2 SCRIPT.py ..."]
 
 
 def how_to_take_back(codes: Sequence[str], context: Context) -> list[str]:

@@ -7,6 +7,7 @@ from posixpath import basename, dirname
 
 from codemods.analysis.job_files.command_lines import CommandLine, Flag
 from codemods.files.text_file import DOCUMENT_KINDS
+from ddpfix.summary.run_places import Run
 from ddpfix.summary.two_processes import Pasted
 
 _TRAINS, _MAIN, _NO_TRAINING = (
@@ -14,7 +15,7 @@ _TRAINS, _MAIN, _NO_TRAINING = (
     for words in (
         r"(?<!cons)train(?!ed)|tun(?:e|ing)|\bfit|sft",
         r"^(?:main|run)",
-        r"eval|(?<![a-z])test|infer|predict|sampl|generat|demo|export|convert|prepar|preprocess|bench|score|plot",
+        r"eval|(?<![a-z])test|infer|predict|sampl|generat|demo|export|convert|prepar|preprocess|bench|score|plot|download|install|setup|embed|serv(?:e|ice)",
     )
 )
 _TRAINING_FLAG = re.compile(r"(?:do_|is_|run_)?train(?:ing)?$", re.I)
@@ -24,15 +25,20 @@ _YES = frozenset({"true", "1", "yes"})
 
 
 def order(
-    script: str, path: str, line: int, command: CommandLine, pasted: Pasted, programs: frozenset[str], above: str
+    script: str, path: str, line: int, command: CommandLine, pasted: Pasted, programs: frozenset[str], above: str, run: Run
 ) -> tuple[object, ...]:
-    """The best first: what trains; on any machine; whole; as several processes there already. above: the document before it."""
+    """The best first: what comes to a changed place; what trains; on any machine; whole; as several processes there already.
+
+    above: the document before it.
+    """
     return (
+        not run.reached,
         _kind(script, path, command, above),
         pasted.foreign,
         bool(pasted.to_fill),
         pasted.started_as_one,
         -len(programs),
+        -len(run.reached),
         len(pasted.edits),
         not pasted.counted,
         not path.endswith(DOCUMENT_KINDS),
@@ -47,13 +53,22 @@ def _kind(script: str, path: str, command: CommandLine, above: str) -> int:
     given = [flag for flag in command.flags if _is_on(flag)]
     if any(_TRAINING_FLAG.match(flag.field) for flag in given):
         return 0
-    name = basename(dirname(script) if basename(script) == "__main__.py" else script)
-    if _NO_TRAINING.search(name) or any(_OTHER_FLAG.match(flag.field) for flag in given):
+    name = _name(script)
+    if is_no_training(script) or any(_OTHER_FLAG.match(flag.field) for flag in given):
         return 3
     around = _around(path, above)
     if _NO_TRAINING.search(around) and not _TRAINS.search(around):
         return 3
     return 0 if _TRAINS.search(name) else 1 if _MAIN.search(name) else 2
+
+
+def is_no_training(script: str) -> bool:
+    """True for a program whose name says that it does something else."""
+    return _NO_TRAINING.search(_name(script)) is not None
+
+
+def _name(script: str) -> str:
+    return basename(dirname(script) if basename(script) == "__main__.py" else script)
 
 
 def _is_on(flag: Flag) -> bool:

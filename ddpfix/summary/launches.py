@@ -4,64 +4,100 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from posixpath import dirname, join, normpath
+from posixpath import dirname, join, normpath, relpath
 from shlex import quote
 
 from codemods.analysis.job_files.command_lines import CommandLine, command_lines
-from codemods.files.passages import Passage
-from codemods.files.shell_words import Word, commands
+from codemods.analysis.job_files.local_rank_option import PASSED, SPELLINGS
+from codemods.analysis.job_files.unknown_options import unknown_options
 from codemods.files.text_file import DOCUMENT_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
-from codemods.runtime.record import record
+from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 from ddpfix.summary.context import Launch
 from ddpfix.summary.device_setting import device_setting
-from ddpfix.summary.launch_order import order
+from ddpfix.summary.launch_folders import folder_of, script_of
+from ddpfix.summary.launch_order import is_no_training, order
+from ddpfix.summary.needed_options import Program, Way, given_options, program_of
+from ddpfix.summary.own_processes import OwnProcesses, counts_devices, own_processes
+from ddpfix.summary.prepared_shell import Prepared, prepared
 from ddpfix.summary.program_files import program_files
-from ddpfix.summary.two_processes import with_two_processes
+from ddpfix.summary.run_places import Place, Run, changed_places, come_to
+from ddpfix.summary.shown_values import shown_values
+from ddpfix.summary.two_processes import Setting, with_two_processes
 
 KINDS = (*SHELL_KINDS, *YAML_KINDS, *DOCUMENT_KINDS)
 LARGEST = 64 * 1024
 DEEPEST = 6
-MOST = 4
+MOST = 12
 
-_MOVED = ("with the script's path in this repository",)
+_MOVED = "with the script's path in this repository"
 _STARTERS = (b"python", b"torchrun", b"accelerate", b"deepspeed", b"PYTHON")
 SPAWNS = rb"mp\.spawn|multiprocessing\.spawn|start_processes"  # what a script starts its ranks by itself
 # What shows that a script started with plain `python` starts further processes, and what that it joins those of a launcher.
-_STARTS_OTHERS = re.compile(SPAWNS + rb"|Fabric\(|LightningCLI\(|lightning[\s\S]*?\bTrainer\(")
+_STARTS_OTHERS = re.compile(
+    SPAWNS + rb"|Fabric\(|LightningCLI\(|lightning[\s\S]*?\bTrainer(?:\(|\.from_argparse_args|\b[\s\S]*?\binstantiate\()"
+)
 _JOINS = re.compile(rb"init_process_group|Accelerator\(|PartialState\(|deepspeed\.|\btransformers\b")
 _BLOCK = re.compile(r"^(?:(?: {4}|\t)[^\n]*\n?)+", re.M)  # of a Markdown file, indented
 _CUT_OFF = re.compile(r"\\[ \t]+(?:#[^\r\n]*)?(?=\r?\n)")  # a line that goes on, for a reader, and not for a shell
+_OF_PYTHON = re.compile(
+    r"^([ \t]*```[ \t]*)(?:python|py)[ \t]*(?=\r?\n[ \t]*(?:[A-Z_]+=\S+ )*(?:python3?|torchrun|accelerate|deepspeed) )", re.M
+)
 _OF_A_NOTEBOOK = re.compile(r"^([ \t]*)!(?=[\w./])", re.M)  # `!accelerate launch …`
 # Options on lines of their own behind a command, without the backslashes that a shell asks for.
 _GOES_ON = re.compile(r"(?<=[^\\\s])[ \t]*(?=\r?\n[ \t]*--\w)")
 _STARTS_ONE = re.compile(r"(?:python3?|torchrun|accelerate|deepspeed)[ \t][^\n`]*(?:\r?\n[ \t]*--\w[^\n]*)+")
-_PLACEHOLDER = re.compile(r"(?<=[ =])<([A-Za-z][\w .-]*)>")  # `--data <path to data>`, which a shell would take for redirections
-_OF_THE_SCRIPT = re.compile(r".*\bdirname\b.*(?:\$0|\$\{?BASH_SOURCE\b).*?((?:/[\w.-]+)*)/?\"?$")
+# `--data <path to data>`, which a shell would take for redirections; `--model {folder of the model}/last`
+_SETTINGS = re.compile(r"(?!/)[\w./-]+\.(?:ya?ml|json|toml|cfg|ini)")
+_WRITTEN = re.compile(r"out|save|log|result|data|file", re.I)
+_BY_ENVIRONMENT = frozenset({"--use_env", "--use-env"})
+_VARIABLE = re.compile(r"\$\{?(\w+)")
+_PLACEHOLDER = re.compile(r"(?<=[ =])(?:<([A-Za-z][\w .-]*)>|\{([A-Za-z][\w .-]*)\})")
 
 
 @record
 class _Candidate:
-    """order: the best first. programs: changed files that it comes to."""
+    """order: the best first. run: the changed places that it comes to, and what it lacks for the others."""
 
     order: tuple[object, ...]
-    programs: frozenset[str]
+    run: Run
     launch: Launch
 
 
-def launches(files: Iterable[str], read: Callable[[str], bytes | None], changed: Mapping[str, bytes]) -> tuple[Launch, ...]:
-    """At most a few commands that start programs with a changed file, the best first; each comes to a file of its own.
+@record
+class _Started:
+    """A command whose script is known. program: what it comes to. joins: plain Python that needs a launcher."""
 
-    changed: path -> the new bytes, in which a command stands that was fixed itself.
+    path: str
+    line: int
+    command: CommandLine
+    folder: str
+    script: str
+    program: Program
+    joins: bool
+    own: OwnProcesses
+    shell: Prepared
+
+
+def launches(files: Iterable[str], read: Callable[[str], bytes | None], changed: Mapping[str, bytes]) -> tuple[Launch, ...]:
+    """Commands that start programs with a changed file, the best first; each comes to a changed place that none before does.
+
+    changed: path -> the new bytes, in which a command stands that was fixed itself; `read` has the old ones.
     """
     project = Project(files, read).with_overlay(changed)
-    found = sorted(_candidates(project, frozenset(changed)), key=lambda c: c.order)
+    places = changed_places(project, read, changed)
+    found = sorted(_candidates(project, places), key=lambda c: c.order)
     out: list[Launch] = []
-    seen: set[str] = set()
+    seen: set[Place] = set()
     for candidate in found:
-        if not candidate.programs <= seen:
+        if not candidate.run.reached <= seen:
             out.append(candidate.launch)
-            seen |= candidate.programs
+            seen |= candidate.run.reached
+    for candidate in found:
+        if not frozenset(candidate.run.lacking) <= seen:  # no command comes there as it is
+            needed = replace(candidate.launch, needs=candidate.run.needs(seen))
+            out = [launch for launch in out if launch != candidate.launch] + [needed]
+            seen |= frozenset(candidate.run.lacking)
     return tuple(out[:MOST])
 
 
@@ -69,10 +105,10 @@ def launched(files: Iterable[str], read: Callable[[str], bytes | None]) -> froze
     """The project's files that a command of its job files and documents starts."""
     project = Project(files, read)
     started = (
-        _script(project, folder, command)
+        script_of(project, folder, command)
         for path in _texts(project)
         for command in _commands(project, path)
-        if (folder := _folder(project, path, command)) is not None
+        if (folder := folder_of(project, path, command)) is not None
     )
     return frozenset(filter(None, started))
 
@@ -84,10 +120,10 @@ def _texts(project: Project) -> Iterator[str]:
             yield path
 
 
-def _candidates(project: Project, changed: frozenset[str]) -> Iterator[_Candidate]:
+def _candidates(project: Project, places: Mapping[str, tuple[Place, ...]]) -> Iterator[_Candidate]:
     for path in _texts(project):
         for command in _commands(project, path):
-            if (candidate := _candidate(project, path, command, changed)) is not None:
+            if (candidate := _candidate(project, path, command, places)) is not None:
                 yield candidate
 
 
@@ -97,7 +133,7 @@ def _commands(project: Project, path: str) -> Iterator[CommandLine]:
         return
     if not path.endswith(YAML_KINDS):
         text = _as_a_script(file.text) if path.endswith(DOCUMENT_KINDS) else file.text
-        file = TextFile(path, _CUT_OFF.sub("\\\\", text).encode())
+        file = TextFile(path, _CUT_OFF.sub("\\\\", text).rstrip(" \t\r\n\\").encode() + b"\n")
     yield from command_lines(file)
     if path.endswith(DOCUMENT_KINDS):
         for block in _BLOCK.finditer(file.text):  # as a script of its own, whose lines stand where they do in the file
@@ -107,35 +143,107 @@ def _commands(project: Project, path: str) -> Iterator[CommandLine]:
 
 def _as_a_script(text: str) -> str:
     """The commands of a text for people as a shell takes them; each stands in the line in which it stood."""
-    text = _PLACEHOLDER.sub(lambda m: "your-" + re.sub(r"[ _]+", "-", m[1]), _OF_A_NOTEBOOK.sub(r"\1 ", text))
+    text = _OF_PYTHON.sub(r"\1sh", text)  # a command in a block that is said to be Python
+    text = _PLACEHOLDER.sub(lambda m: _named(m[1] or m[2]), _OF_A_NOTEBOOK.sub(r"\1 ", text))
     return _STARTS_ONE.sub(lambda m: _GOES_ON.sub(r" \\", m.group()), text)
 
 
-def _candidate(project: Project, path: str, command: CommandLine, changed: frozenset[str]) -> _Candidate | None:
-    folder = _folder(project, path, command)
+def _named(what: str) -> str:
+    """`your-path-to-data`."""
+    words = re.sub(r"[ _]+", "-", what)
+    return words if words.lower().startswith("your") else f"your-{words}"
+
+
+def _candidate(project: Project, path: str, command: CommandLine, places: Mapping[str, tuple[Place, ...]]) -> _Candidate | None:
+    started = _started(project, path, command, frozenset(places))
+    if started is None:
+        return None
+    programs = (started.program.files | {path}) & frozenset(places)
+    given = given_options(started.program, command, shown_values(command.source, command.words[0].start))
+    run = come_to(Way(started.program, given), [p for name in sorted(programs) for p in places[name]], started.own.start)
+    pasted = with_two_processes(command, _setting(project, started))
+    where = (path, started.line)
+    if pasted is None:
+        last = (9, *where)
+        return _Candidate(last, run, Launch("", path, started.line, programs=tuple(sorted(programs))))
+    devices = "" if pasted.counted else device_setting(project, started.script)
+    moved = [_MOVED] if _target(started) else []
+    edits = (*_missing(project, started.folder, command), *_old_torch(started), *pasted.edits, *moved)
+    pasted = replace(pasted, to_fill=tuple(dict.fromkeys((*pasted.to_fill, *_absent(project, started)))))
+    found = Launch(
+        _typed(started, pasted.text), path, started.line, pasted.counted, tuple(sorted(programs)), pasted.to_fill, edits, devices
+    )
+    above = _above(project, *where)
+    return _Candidate((0, *order(started.script, *where, command, pasted, programs, above, run)), run, found)
+
+
+def _started(project: Project, path: str, command: CommandLine, changed: frozenset[str]) -> _Started | None:
+    folder = folder_of(project, path, command)
     if folder is None:
         return None
-    script = _script(project, folder, command)
-    program = program_files(project, script)
-    programs = (program | {path}) & changed
-    joins = False
-    if programs and not command.launcher:
-        texts = [project.read(p) or b"" for p in program]
-        joins = not any(map(_STARTS_OTHERS.search, texts))
-        if joins and not any(map(_JOINS.search, texts)):
-            return None
-    pasted = with_two_processes(command, joins=joins) if programs else None
-    if pasted is None:
+    script = script_of(project, folder, command)
+    files = program_files(project, script)
+    if not (files | {path}) & changed:
         return None
+    joins = False
+    if not command.launcher:
+        texts = [project.read(p) or b"" for p in files]
+        joins = not any(map(_STARTS_OTHERS.search, texts))
+        if joins and (not any(map(_JOINS.search, texts)) or (script not in changed and is_no_training(script))):
+            return None
+    program = program_of(project, script, files)
+    own = OwnProcesses() if command.launcher or joins else own_processes(program, script)
     line = command.span(command.words[0].start, command.words[-1].end).line
-    typed, moved = pasted.text, command.target.startswith("/")
-    if moved:
-        typed = typed.replace(command.target, script)
-    text = f"cd {quote(folder)} && {typed}" if folder else typed
-    devices = "" if pasted.counted else device_setting(project, script)
-    edits = (*pasted.edits, *(_MOVED if moved else ()), *_missing(project, folder, command))
-    found = Launch(text, path, line, pasted.counted, tuple(sorted(programs)), pasted.to_fill, edits, devices)
-    return _Candidate(order(script, path, line, command, pasted, programs, _above(project, path, line)), programs, found)
+    return _Started(path, line, command, folder, script, program, joins, own, prepared(project, folder, command))
+
+
+def _setting(project: Project, started: _Started) -> Setting:
+    return Setting(
+        joins=started.joins,
+        visible=started.own.devices or counts_devices(started.program),
+        number=started.own.flags,
+        refused=frozenset(option.flag.name for option in unknown_options(project, started.command) if not option.several),
+        target=_target(started),
+        names=started.shell.names,
+        fields={flag: name for name, option in started.program.options.items() for flag in option.flags},
+    )
+
+
+def _target(started: _Started) -> str:
+    """The script as the reader types it, where it is not as it stands."""
+    target, below = started.command.target, _VARIABLE.match(started.command.target)
+    if target.startswith("/"):
+        return started.script
+    return relpath(started.script, started.folder or ".") if below and below[1] not in started.shell.names else ""
+
+
+def _typed(started: _Started, text: str) -> str:
+    """With what stands above it in its script, from the root of the repository."""
+    if started.shell.path and "PYTHONPATH=" not in text:
+        text = f"{started.shell.path} {text}"
+    first = [f"cd {quote(started.folder)}"] if started.folder else []
+    return " && ".join([*first, *started.shell.sourced, text])
+
+
+def _old_torch(started: _Started) -> list[str]:
+    """Since torch 2, `torch.distributed.launch` hands `--local-rank` over, which a parser with the other spelling refuses."""
+    words = {word.text for word in started.command.words}
+    flags = {flag for option in started.program.options.values() for flag in option.flags}
+    if "torch.distributed.launch" not in words or words & _BY_ENVIRONMENT or SPELLINGS[0] not in flags or PASSED in flags:
+        return []
+    return ["with torch 2 its parser refuses --local-rank"]
+
+
+def _absent(project: Project, started: _Started) -> list[str]:
+    """Files of settings that the command names, where the repository has their folder without them."""
+    folders = {"", *(dirname(path) for path in project.files)}
+    out = []
+    for flag in started.command.flags:
+        found = _SETTINGS.fullmatch(flag.settled or "") if not _WRITTEN.search(flag.field) else None
+        path = normpath(join(started.folder, found.group())) if found else ""
+        if path and path not in project.files and normpath(found.group() if found else "") not in project.files:
+            out += [found.group()] if found and dirname(path) in folders else []
+    return out
 
 
 def _missing(project: Project, folder: str, command: CommandLine) -> list[str]:
@@ -147,73 +255,3 @@ def _missing(project: Project, folder: str, command: CommandLine) -> list[str]:
 def _above(project: Project, path: str, line: int) -> str:
     file = project.module(path)
     return "\n".join(file.text.split("\n")[: line - 1]) if isinstance(file, TextFile) else ""
-
-
-def _folder(project: Project, path: str, command: CommandLine) -> str | None:
-    """The folder, seen from the root, from which the command finds its script and most of its other files."""
-    best, most = None, -1
-    for folder in dict.fromkeys(normpath(f) if f else "" for f in _folders(path, command)):
-        at = "" if folder == "." else folder
-        if not _script(project, at, command):
-            continue
-        known = sum(normpath(join(at, w.value)) in project.files for w in command.words if w.value)
-        if known > most:
-            best, most = at, known
-    return best
-
-
-def _folders(path: str, command: CommandLine) -> Iterator[str]:
-    """Where it may have been typed: behind the `cd` above it, at the root, in the file's own folder and those between."""
-    above = [dirname(path)]
-    while above[-1]:
-        above.append(dirname(above[-1]))
-    gone_to = _gone_to(path, command)
-    if gone_to is not None and gone_to.startswith("/"):
-        yield gone_to[1:]
-    elif gone_to is not None:
-        yield from (join(base, gone_to) for base in reversed(above))
-        yield gone_to.partition("/")[2]  # of `cd repository/folder`, behind `git clone`
-    yield from reversed(above)
-
-
-def _gone_to(path: str, command: CommandLine) -> str | None:
-    """Where the `cd`s above it in its text lead, with a slash in front from the root; None where the shell decides."""
-    if not isinstance(command.source, Passage):
-        return None
-    place: str | None = None
-    for words in commands(command.source.text):
-        if words[0].start >= command.words[0].start:
-            break
-        at = next((i for i, w in enumerate(words) if w.value == "cd"), None)
-        if at is not None and at + 2 == len(words):
-            place = _joined(place, words[at + 1], path)
-    return place
-
-
-def _joined(place: str | None, word: Word, path: str) -> str | None:
-    if word.value is not None:
-        return None if word.value.startswith("/") else join(place or "", word.value)
-    below = _OF_THE_SCRIPT.match(word.raw)
-    return f"/{normpath(join(dirname(path), '.' + below[1]))}" if below else None
-
-
-def _script(project: Project, folder: str, command: CommandLine) -> str:
-    """The project's file that the command starts from there; "" where there is none."""
-    if command.module:
-        name = command.target.replace(".", "/")
-        options = [f"{name}.py", f"{name}/__main__.py"]
-    else:
-        options = [_of_another_machine(project, folder, command.target) or command.target]
-    return next((p for o in options if (p := normpath(join(folder, o))) in project.files and p.endswith(".py")), "")
-
-
-def _of_another_machine(project: Project, folder: str, target: str) -> str:
-    """`src/train.py` of `/any/folder/src/train.py`, typed at the root: the longest end that is a file of the repository."""
-    if folder or not target.startswith("/"):
-        return ""
-    parts = target.strip("/").split("/")
-    for i in range(1, len(parts) - 1):
-        end = "/".join(parts[i:])
-        if end in project.files:
-            return end
-    return ""

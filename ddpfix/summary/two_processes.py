@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from posixpath import basename
 
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, is_python
 from codemods.files.passages import Passage
 from codemods.files.shell_words import Word
 from codemods.runtime.record import field, record
+from ddpfix.summary.shown_values import shown_values, with_shown_values
 
-LONGEST = 1200
+LONGEST = 4000
 
 _COUNTS = {"torchrun": "nproc_per_node", "accelerate": "num_processes", "deepspeed": "num_gpus"}
 _TWO = {"torchrun": "--nproc_per_node=2", "accelerate": "--num_processes 2", "deepspeed": "--num_gpus 2"}
@@ -23,9 +24,15 @@ _ELSEWHERE = frozenset(
      "num_nodes", "hostfile", "include", "exclude"}
 )  # fmt: skip
 _DEVICES = re.compile(r"(?:(?:--?|\+{0,2})(?:trainer\.)?devices|\+{0,2}trainer\.gpus)$")
+_POSITION = re.compile(r"\$(?:\d|\{\d+\})")  # what the script is given there
 _ARGUMENTS = re.compile(r"\"?\$(?:[@*]|\{[@*](?::\d+)?\})\"?$")  # what the script is given: nothing
 _LEFT_OUT = re.compile(r"\.\.\.|…|[<>]|^\s*$")  # more words, a shell's redirection, a line end that a blank behind it undid
-_PLACEHOLDER = re.compile(r"path[_/-]?to|\byour\b|\byour[_/-]|\bx{3,}\b", re.I)
+_PLACEHOLDER = re.compile(r"path[_/-]?to|\byour\b|\byour[_/-]|(?<![a-z])x{3,}(?![a-z])", re.I)
+_SPELLED_LARGE = re.compile(r"(?:--?[\w-]+=|\w+=)?[A-Z]+(?:_[A-Z]+)*_(?:PATH|DIR|FOLDER|FILE|NAME|ROOT)$")  # `TRAIN_PATH`
+_OF_THE_SHELL = re.compile(r"(?:[\w-]+=)?(?:\$\(\([\d\s+*%-]*\bRANDOM\b[\d\s+*%-]*\)\)|~/[\w./-]*)$")  # the same in each
+_LEFT_TO_FILL = re.compile(r"\*{3}")  # `logs/***/last.ckpt`
+_PLAIN = re.compile(r"[\w./@%+=:,-]+")
+_LISTED = re.compile(r"[+~]{0,2}[\w.@/-]+=\[[\w.,/'\"-]*\]$")  # Hydra's `data=[a,b]`, no pattern of files
 _NAMES = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 _DECIDED = re.compile(r"[$`*?~{\[]")  # what else the shell replaces
 _HERE = re.compile(r"\$\(pwd\)|`pwd`")
@@ -51,37 +58,56 @@ class Pasted:
     started_as_one: bool = False
 
 
+@record
+class Setting:
+    """What the program makes of the command. joins: it joins the processes of a launcher and starts none, so that plain Python is
+    replaced by torchrun. visible: it has a process for each GPU that it sees. number: its own options for their number.
+    refused: flags that its parser ends at. target: the script as it is to be written, "" as it stands. names: variables that the
+    shell has. fields: what the program calls its flags.
+    """
+
+    joins: bool = False
+    visible: bool = False
+    number: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()
+    target: str = ""
+    names: frozenset[str] = frozenset()
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
 @record(frozen=False)
 class _Said:
-    """What is to be told of the words that were written."""
+    """What is to be told of the words that were written. known: values of variables. names: variables that the shell has."""
 
+    known: dict[str, str] = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
     to_fill: list[str] = field(default_factory=list)
     edits: list[str] = field(default_factory=list)
     foreign: bool = False
 
 
-def with_two_processes(command: CommandLine, *, joins: bool = False) -> Pasted | None:
-    """The command with two processes; None where it is not whole, or a word is decided by more than the value of a variable.
-
-    joins: the program joins the processes of a launcher and starts none, so that plain Python is replaced by torchrun.
-    """
+def with_two_processes(command: CommandLine, setting: Setting = Setting()) -> Pasted | None:  # noqa: B008
+    """The command with two processes; None where it is not whole, or a word is decided by more than the value of a variable."""
     words = command.words
     start = next(i for i, word in enumerate(words) if _starts(word))
     target = next((i for i in range(start + 1, len(words)) if words[i].text == command.target), None)
     if target is None or _is_open(command):
         return None
-    said = _Said()
+    said = _Said(shown_values(command.source, words[0].start), setting.names)
+    joins = setting.joins
     try:
         launched = list(_launcher(command, start, target, said, joins=joins))
-        program, counted = _program(command, words[target + 1 :], said)
-        parts = [*_environment(words[:start], said), *launched, _known(words[target], said), *program]
+        program, counted = _program(command, words[target + 1 :], said, setting)
+        script = setting.target or _known(words[target], said)
+        parts = [*_environment(words[:start], said, visible=setting.visible), *launched, script, *program]
     except _UnknownWord:
         return None
     text = " ".join(parts)
     if len(text) > LONGEST:
         return None
     to_fill, edits = (tuple(dict.fromkeys(found)) for found in (said.to_fill, said.edits))
-    return Pasted(text, counted or joins or bool(command.launcher), to_fill, edits, said.foreign, joins and not command.launcher)
+    counted = counted or joins or bool(command.launcher) or setting.visible
+    return Pasted(text, counted, to_fill, edits, said.foreign, joins and not command.launcher)
 
 
 class _UnknownWord(Exception):
@@ -95,28 +121,39 @@ def _starts(word: Word) -> bool:
 def _known(word: Word, said: _Said) -> str:
     if word.value is None:
         return _settled(word, said)
-    if _LEFT_OUT.search(word.value):
+    if _LEFT_OUT.search(word.value) and word.raw not in ("''", '""'):
         raise _UnknownWord
-    if _PLACEHOLDER.search(word.value):
+    if _PLACEHOLDER.search(word.value) or _SPELLED_LARGE.match(word.value):
         said.to_fill.append(word.raw)
     said.foreign |= _FOREIGN.match(word.value) is not None
     return word.raw if "\n" not in word.raw else shlex.quote(word.value)
 
 
-def _settled(word: Word, said: _Said) -> str:
-    """A word with variables: their values where the script gives them, else the names, for the reader to set."""
-    given = word.settled
-    if given is not None and not _DECIDED.search(given) and not _LEFT_OUT.search(given):
-        said.edits.append("with the values of its variables")
-        said.foreign |= _FOREIGN.match(given) is not None
-        if _PLACEHOLDER.search(given):
-            said.to_fill.append(given)
-        return shlex.quote(given)
-    if _LEFT_OUT.search(word.raw) or _DECIDED.search(_NAMES.sub("", word.raw)) or "\n" in word.raw:
+def _settled(word: Word, said: _Said, flag: str = "") -> str:
+    """A word with variables: their values where the script gives them, else the names, for the reader to set.
+
+    flag: the option whose value it is: what the script itself is given there is named after it.
+    """
+    raw = with_shown_values(word.raw, said.known)
+    if flag and _POSITION.fullmatch(raw.strip('"')):
+        name = f"YOUR_{flag.lstrip('-').replace('-', '_').replace('.', '_').upper()}"
+        said.to_fill.append(name)
+        return name
+    if _LEFT_TO_FILL.search(raw) and "$" not in raw:
+        said.to_fill.append(raw)
+        return raw
+    if _LISTED.match(raw) or _OF_THE_SHELL.match(raw.lstrip("-")):
+        said.foreign |= "~/" in raw
+        return raw
+    if _LEFT_OUT.search(raw) or _DECIDED.search(_NAMES.sub("", raw)) or "\n" in raw:
         raise _UnknownWord
-    names = [braced or plain for braced, plain in _NAMES.findall(word.raw)]
-    said.to_fill += [f"${name}" for name in names if name not in _OF_EACH_SHELL]
-    return word.raw
+    names = [braced or plain for braced, plain in _NAMES.findall(raw)]
+    said.to_fill += [f"${name}" for name in names if name not in _OF_EACH_SHELL and name not in said.names]
+    bare = raw.strip("\"'")
+    said.foreign |= _FOREIGN.match(bare) is not None
+    if not names and _PLACEHOLDER.search(bare):
+        said.to_fill.append(bare)
+    return bare if _PLAIN.fullmatch(bare) else raw
 
 
 def _is_open(command: CommandLine) -> bool:
@@ -128,8 +165,10 @@ def _is_open(command: CommandLine) -> bool:
     return "<" in inside or behind.lstrip(" \t\\\r\n").startswith("<")
 
 
-def _environment(words: Sequence[Word], said: _Said) -> Iterator[str]:
-    """The variables in front of it that bear on what Python finds; the others are those of a machine."""
+def _environment(words: Sequence[Word], said: _Said, *, visible: bool) -> Iterator[str]:
+    """The variables in front of it that bear on what Python finds; the others are those of a machine, but the GPUs that count."""
+    if visible:
+        yield "CUDA_VISIBLE_DEVICES=0,1"
     for word in words:
         if (match := _VARIABLE.match(word.raw)) and match[1] == "PYTHONPATH":
             yield word.raw if word.value is None and not _DECIDED.search(_of_each_shell(word.raw)) else _known(word, said)
@@ -162,25 +201,33 @@ def _launcher(command: CommandLine, start: int, target: int, said: _Said, *, joi
             yield f"{flag.name}=2" if flag.joined else f"{flag.name} 2"
         elif flag.field not in _ELSEWHERE:
             yield from (_known(word, said) for word in (flag.word, *flag.values))
-        else:
-            said.edits.append(f"without {flag.name}")
     of_flags = {word.start for flag in command.launcher_flags for word in (flag.word, *flag.values)}
     said.edits += [f"without {w.raw}" for w in words[start + 1 : target] if w.value is None and w.start not in of_flags]
 
 
-def _program(command: CommandLine, words: Sequence[Word], said: _Said) -> tuple[list[str], bool]:
+def _program(command: CommandLine, words: Sequence[Word], said: _Said, setting: Setting) -> tuple[list[str], bool]:
     """(the arguments of the script, whether they say how many devices there are)."""
-    two = {_value_of(flag).start: flag for flag in command.flags if _DEVICES.match(flag.name) and (flag.values or flag.joined)}
+    numbered = [f for f in command.flags if _DEVICES.match(f.name) or f.name in setting.number]
+    two = {_value_of(flag).start: flag for flag in numbered if flag.values or flag.joined}
+    left = {w.start for f in command.flags if f.name in setting.refused for w in (f.word, *f.values)}
+    flags = {word.start: setting.fields.get(flag.name, flag.name) for flag in command.flags for word in flag.values}
+    said.edits += dict.fromkeys(f"without {f.name}, which its parser refuses" for f in command.flags if f.name in setting.refused)
     out, counted = [], bool(two)
     for word in words:
         name, equals, _ = word.raw.partition("=")
+        if word.start in left:
+            continue
         if flag := two.get(word.start):
-            out.append(f"{flag.name}=2" if flag.joined else "2")
+            several = "," in (flag.settled or "")  # which GPUs, one by one
+            out.append(f"{flag.name}=" * flag.joined + ("0,1" if several else "2"))
         elif equals and _DEVICES.match(name):
             out.append(f"{name}=2")
             counted = True
         elif not _ARGUMENTS.match(word.raw):
-            out.append(_known(word, said))
+            out.append(_settled(word, said, flags.get(word.start, "")) if word.value is None else _known(word, said))
+    if setting.number and not counted:
+        out += [max(sorted(setting.number), key=len), "2"]
+        counted = True
     return out, counted
 
 

@@ -282,7 +282,7 @@ def test_how_to_test_uses_the_repository_s_own_command_with_two_processes() -> N
     text = render(in_memory({"model.py": MODEL}), context(launches=found_launches(folder, on_disk(folder).after)))
     part = section(text, "## How to test")
     command = "torchrun --standalone --nproc_per_node=2 train.py --config configs/tiny.yaml"
-    assert f"# README.md:6, by torchrun, where it has plain Python\n{command}" in fenced(part, "sh")[0]
+    assert f"# from launch.sh:7\n{command}" in fenced(part, "sh")[0]
 
 
 def test_without_a_launch_file_the_usual_command_is_given_and_that_is_said() -> None:

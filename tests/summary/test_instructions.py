@@ -14,15 +14,15 @@ def how_to_test(*launches: Launch, script: str = MODEL) -> str:
 
 
 def test_it_is_said_how_a_command_differs_from_what_stands_there() -> None:
-    launch = Launch("torchrun a.py", "go.sh", 3, edits=("without --master_port", "with the values of its variables"))
+    launch = Launch("torchrun a.py", "go.sh", 3, edits=("by torchrun, where it has plain Python", "less"))
     (shown, *_) = fenced(how_to_test(launch), "sh")
-    assert shown == "# go.sh:3, without --master_port, with the values of its variables\ntorchrun a.py\n"
+    assert shown == "# from go.sh:3, by torchrun, where it has plain Python\ntorchrun a.py\n"
 
 
 def test_it_is_said_where_the_number_of_devices_is_set() -> None:
     launch = Launch("python a.py", "go.sh", 3, counted=False, devices="config.py:7")
-    assert "# go.sh:3 (set two devices in config.py:7)\n" in fenced(how_to_test(launch), "sh")[0]
-    assert "# go.sh:3 (set two devices)\n" in fenced(how_to_test(Launch("python a.py", "go.sh", 3, counted=False)), "sh")[0]
+    assert "# from go.sh:3, set two devices in config.py:7\n" in fenced(how_to_test(launch), "sh")[0]
+    assert "# from go.sh:3, set two devices\n" in fenced(how_to_test(Launch("python a.py", "go.sh", 3, counted=False)), "sh")[0]
 
 
 def test_words_that_the_reader_has_to_give_are_named() -> None:
@@ -33,8 +33,8 @@ def test_words_that_the_reader_has_to_give_are_named() -> None:
 
 def test_changed_programs_that_no_command_reaches_are_named() -> None:
     one, both = (Launch("torchrun a.py", "go.sh", 3, programs=p) for p in (("model.py",), ("model.py", "other.py")))
-    assert "reached by none of these, as far as imports and settings show: `other.py`." in how_to_test(one)
-    assert "reached by none" not in how_to_test(both)
+    assert "reached by no command that was found, as far as imports and settings show: `other.py`." in how_to_test(one)
+    assert "reached by no command" not in how_to_test(both)
 
 
 ADDED = "parser.add_argument('--local_rank', default=-1)\n"

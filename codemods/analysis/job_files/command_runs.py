@@ -26,8 +26,10 @@ _MOST = 200
 
 
 @record
-class _Option:
-    """default: what it has where no command gives it. given_alone: what a flag without a value makes of it, None for no flag."""
+class ProgramOption:
+    """An option of a program. default: what it has where no command gives it. given_alone: what a flag without a value makes of
+    it, None for one that takes a value.
+    """
 
     flags: tuple[str, ...]
     default: str | None
@@ -45,11 +47,11 @@ def _find(project: Project, path: str) -> list[ShownRun]:
         return []
     if not commands or other_starts(project, path):
         return []
-    options = _options(project, path)
+    options = program_options(project, path)
     return [_run(command, options) for command in commands] if options else []
 
 
-def _run(command: Start, options: dict[str, _Option]) -> ShownRun:
+def _run(command: Start, options: dict[str, ProgramOption]) -> ShownRun:
     values: dict[Keys, str | None] = {}
     for name, option in options.items():
         spelled = "|".join(map(re.escape, sorted(option.flags, key=len, reverse=True)))
@@ -58,7 +60,7 @@ def _run(command: Start, options: dict[str, _Option]) -> ShownRun:
     return ShownRun(values, (), command.several or _SPREADS.search(command.given) is not None)
 
 
-def _given(option: _Option, written: str | None) -> str | None:
+def _given(option: ProgramOption, written: str | None) -> str | None:
     if option.given_alone is not None:
         return option.given_alone
     if written is None or written.startswith("--") or _PLACEHOLDER.search(written):
@@ -66,12 +68,12 @@ def _given(option: _Option, written: str | None) -> str | None:
     return written.strip("\"'")
 
 
-def _options(project: Project, path: str) -> dict[str, _Option]:
+def program_options(project: Project, path: str) -> dict[str, ProgramOption]:
     """The options by the names of their fields; one that is asked for twice, or in a way of its own, is not known.
 
     What the program's own file asks for counts before what the files do that it imports.
     """
-    found: dict[str, _Option] = {}
+    found: dict[str, ProgramOption] = {}
     stored: dict[str, set[str]] = {}  # name -> files that may store into a field of that name
     asked: dict[str, str] = {}  # name -> the file
     for file in sorted(whole_program(project, path), key=lambda p: (p != path, p)):
@@ -92,10 +94,10 @@ def _options(project: Project, path: str) -> dict[str, _Option]:
             if not name or (asked.get(name) == path != file):
                 continue
             option = _option(flags, given)
-            found[name] = option if name not in found else _Option((*found[name].flags, *flags), UNKNOWN, UNKNOWN)
+            found[name] = option if name not in found else ProgramOption((*found[name].flags, *flags), UNKNOWN, UNKNOWN)
             asked[name] = file
     changed = {name for name in found for file in stored.get(name, ()) if _stores(project, file, name, program=path)}
-    return {name: _Option(o.flags, UNKNOWN, UNKNOWN) if name in changed else o for name, o in found.items()}
+    return {name: ProgramOption(o.flags, UNKNOWN, UNKNOWN) if name in changed else o for name, o in found.items()}
 
 
 def _stores(project: Project, file: str, name: str, *, program: str) -> bool:
@@ -110,14 +112,15 @@ def _stores(project: Project, file: str, name: str, *, program: str) -> bool:
     return False
 
 
-def _option(flags: tuple[str, ...], given: dict[str | None, ast.expr]) -> _Option:
+def _option(flags: tuple[str, ...], given: dict[str | None, ast.expr]) -> ProgramOption:
     action = _text(given.get("action")) if "action" in given else "store"
     if action in ("store_true", "store_false"):
         default = _literal(given["default"]) if "default" in given else str(action == "store_false")
-        return _Option(flags, default, str(action == "store_true"))
+        return ProgramOption(flags, default, str(action == "store_true"))
     if action != "store" or "nargs" in given or "const" in given or dotted(given.get("type")) == "bool":
-        return _Option(flags, UNKNOWN, UNKNOWN)
-    return _Option(flags, _literal(given["default"]) if "default" in given else None, None)
+        default = _literal(given["default"]) if "default" in given else None
+        return ProgramOption(flags, default if action == "store" else UNKNOWN, UNKNOWN)
+    return ProgramOption(flags, _literal(given["default"]) if "default" in given else None, None)
 
 
 def _text(node: ast.expr | None) -> str:

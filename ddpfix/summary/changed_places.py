@@ -1,0 +1,38 @@
+"""The statements that a change touches, in the new text of its files."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+
+from codemods.files.source import SourceModule
+from codemods.files.text_file import PYTHON_KINDS
+from codemods.store.project import Project
+
+_OF_NO_RUN = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def changed_statements(project: Project, path: str, before: bytes | None, after: bytes) -> list[tuple[SourceModule, ast.stmt]]:
+    """The innermost statement at each stretch of changed lines; imports, and what only defines, are no place that is run.
+
+    project: with the new text. Nothing where the old text is not known, or is the new one.
+    """
+    module = project.module(path) if path.endswith(PYTHON_KINDS) and before is not None and before != after else None
+    if before is None or not isinstance(module, SourceModule):
+        return []
+    found = {id(s): s for line in _lines(before, after) if (s := _at(module, line)) is not None}
+    return [(module, statement) for statement in found.values() if not isinstance(statement, _OF_NO_RUN)]
+
+
+def _lines(before: bytes, after: bytes) -> Iterator[int]:
+    old, new = before.splitlines(), after.splitlines()
+    for kind, _, _, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind != "equal":
+            yield from (at + 1 for at in range(start, max(end, start + 1)) if at < len(new))
+
+
+def _at(module: SourceModule, line: int) -> ast.stmt | None:
+    every = (node for kind, nodes in module.buckets() if issubclass(kind, ast.stmt) for node in nodes)
+    round_it = [s for s in every if isinstance(s, ast.stmt) and s.lineno <= line <= (s.end_lineno or s.lineno)]
+    return max(round_it, key=lambda s: (s.lineno, -(s.end_lineno or s.lineno)), default=None)

@@ -1,0 +1,97 @@
+"""What decides how many processes a program starts by itself: an option of its own, or the GPUs that it sees."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.names import dotted, last
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from ddpfix.summary.needed_options import Program
+
+_STARTS = ("spawn", "start_processes", "Trainer")
+_WORDS = re.compile(rb"\bspawn\(|start_processes\(|Trainer\(")
+_NUMBERS = ("nprocs", "devices", "gpus")
+_ALL = frozenset({"-1", "auto"})
+_DEEPEST = 4
+_PARSED = re.compile(rb"Trainer\.from_argparse_args\(")
+_BY_DEVICES = re.compile(rb"\b(?:world_size|num_replicas|nprocs)\s*=\s*[^\n#]*device_count\(")
+
+
+@record
+class OwnProcesses:
+    """flags: of the option that says how many. devices: as many as GPUs are to be seen. start: the call, if it is one."""
+
+    flags: frozenset[str] = frozenset()
+    devices: bool = False
+    start: tuple[SourceModule, ast.Call] | None = None
+
+
+def counts_devices(program: Program) -> bool:
+    """True where it takes the number of GPUs that it sees for the number of processes, whoever starts them."""
+    return any(_BY_DEVICES.search(program.project.read(path) or b"") for path in program.files)
+
+
+def own_processes(program: Program, script: str) -> OwnProcesses:
+    """Of a script that starts further processes; the first file that starts any decides, the script before all others."""
+    if _PARSED.search(program.project.read(script) or b""):  # Lightning 1 has the options of its Trainer itself
+        return OwnProcesses(frozenset({"--gpus", "--devices"}))
+    for path in sorted(program.files, key=lambda p: (p != script, p)):
+        if not _WORDS.search(program.project.read(path) or b""):
+            continue
+        module = program.project.module(path)
+        calls = [c for c in module.calls_named(*_STARTS) if _number(c) is not None] if isinstance(module, SourceModule) else []
+        if isinstance(module, SourceModule) and calls:
+            return _of(program, module, calls)
+    return OwnProcesses()
+
+
+def _of(program: Program, module: SourceModule, calls: list[ast.Call]) -> OwnProcesses:
+    found = {asked for call in calls if (number := _number(call)) for asked in _asked(program, module, number)}
+    start = (module, calls[0]) if len(calls) == 1 else None
+    options = found - {"*"}
+    if "*" in found:
+        return OwnProcesses(devices=True, start=start)
+    return OwnProcesses(_flags(program, options.pop()) if len(options) == 1 else frozenset(), start=start)
+
+
+def _unread(program: Program, number: ast.expr) -> str:
+    """The option of `args.devices` in a program whose options are not all to be read."""
+    named = isinstance(number, ast.Attribute) and not program.options and dotted(number.value) not in ("self", "cls")
+    return number.attr if named and isinstance(number, ast.Attribute) and _flags(program, number.attr) else ""
+
+
+def _flags(program: Program, name: str) -> frozenset[str]:
+    if name in program.options:
+        return frozenset(program.options[name].flags)
+    spelled = re.compile(rb"add_argument\(\s*(?:[\"']-\w[\"'],\s*)?[\"'](--%b)[\"']" % name.replace("_", "[-_]").encode())
+    found = (spelled.search(program.project.read(path) or b"") for path in program.files)
+    return frozenset(match[1].decode() for match in found if match)
+
+
+def _number(call: ast.Call) -> ast.expr | None:
+    given = {k.arg: k.value for k in call.keywords}
+    named = next((given[name] for name in _NUMBERS if name in given), None)
+    spawns = last(dotted(call.func)) != "Trainer"
+    return named if named is not None else call.args[2] if spawns and len(call.args) > 2 else None
+
+
+def _asked(program: Program, module: SourceModule, number: ast.expr, depth: int = 0) -> Iterator[str]:
+    """The options behind a number, and `*` for the GPUs to be seen."""
+    if isinstance(number, ast.Call) and last(dotted(number.func)) == "device_count":
+        yield "*"
+    elif name := program.option(module, number) or _unread(program, number):
+        yield name
+    elif isinstance(number, (ast.Constant, ast.UnaryOp)) and ast.unparse(number).strip("'\"") in _ALL:
+        yield "*"
+    elif isinstance(number, (ast.Name, ast.Attribute)) and depth < _DEEPEST:
+        written = ast.unparse(number)
+        for assign in module.nodes(ast.Assign):
+            if any(ast.unparse(target) == written for target in assign.targets):
+                yield from _asked(program, module, assign.value, depth + 1)
+    else:
+        for part in ast.iter_child_nodes(number):
+            if isinstance(part, ast.expr):
+                yield from _asked(program, module, part, depth)
