@@ -179,3 +179,11 @@ def test_a_helper_that_is_handed_the_number_of_processes(given: str) -> None:
 @pytest.mark.parametrize("given", ["batch_sizes, ranks", "mean_time, dist.get_world_size()"])
 def test_a_helper_that_is_handed_no_results(given: str) -> None:
     check_nothing(GatheredDuplicates, HELPED.format(given=given))
+
+
+@pytest.mark.parametrize("end", ["return rows[:size]", "rows = rows[:size]; return rows"])
+def test_a_helper_that_is_told_how_many_there_are(end: str) -> None:
+    cut = HELPED.format(given="rows, ranks, len(loader.dataset)").replace("(rows, count)", "(rows, count, size)")
+    cut = cut.replace("return [row for", "rows = [row for").replace("for row in part]", f"for row in part]; {end}")
+    check_nothing(GatheredDuplicates, cut)
+    check_told(GatheredDuplicates, cut.replace("rows[:size]", "rows[:1000]"), reason=WHY)

@@ -104,7 +104,7 @@ def joined(
             return Joined(module, call)
         if inner is None or (_AVERAGES.search(inner.node.name.lower()) and not _only_sums(inner)):
             continue
-        if _collects_and_cuts(project, inner):
+        if _collects_and_cuts(project, inner) or _cuts_to_parameter(inner.node):
             return None  # what it counts is put together elsewhere, too, but those who cut know of the padding
         if inner.node is not scope and not names_samples(inner.module.text_of(inner.node)):
             found = joined(project, inner.module, inner.node, depth + 1)
@@ -144,6 +144,13 @@ def _collects_and_cuts(project: Project, site: FunctionSite) -> bool:
     calls = (n for n in walk_scope(site.node) if isinstance(n, ast.Call) and "collect" in last(dotted(n.func)))
     inner = (called_function(project, site.module, call) for call in calls)
     return any(i is not None and _CUT.search(i.module.text_of(i.node)) is not None for i in inner)
+
+
+def _cuts_to_parameter(function: FunctionNode) -> bool:
+    """True for a function with `rows[:count]`, where a call says how many there are."""
+    names = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
+    cuts = (n for n in walk_scope(function) if isinstance(n, ast.Slice) and n.lower is None)
+    return any(isinstance(c.upper, ast.Name) and c.upper.id in names for c in cuts)
 
 
 def _joins(module: SourceModule, call: ast.Call) -> bool:
