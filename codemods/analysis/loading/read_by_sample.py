@@ -63,7 +63,8 @@ def _counted(node: ast.expr) -> str:
         return ""
     if dotted(given.func) == "len" and len(given.args) == 1:
         return _root(given.args[0])
-    of_rows = isinstance(given.func, ast.Attribute) and given.func.attr == "size" and [ast.unparse(a) for a in given.args] == ["0"]
+    first = [ast.unparse(a) for a in given.args] == ["0"]
+    of_rows = first and isinstance(given.func, ast.Attribute) and given.func.attr == "size"
     return _root(given.func.value) if of_rows and isinstance(given.func, ast.Attribute) else ""
 
 
