@@ -1,20 +1,17 @@
-"""DDP116: scores of the share of a rank that a logger of meters adds up over the ranks."""
+"""DDP605: scores of an evaluation that a logger of meters adds up over the ranks."""
 
 from __future__ import annotations
 
 import pytest
 
-from codemods.metrics.averaged_metric import AveragedMetric
+from codemods.metrics.gathered_duplicates import GatheredDuplicates
 from ddpfix.testing import check_nothing, check_told
 
-WHY = "gather predictions and labels of all ranks"
-PROGRAM = """\
-import sacrebleu
+WHY = "share without padding"
+
+METERS = """\
 import torch
 import torch.distributed as dist
-from sacrebleu.metrics import BLEU
-from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
 
 
 class Meter:
@@ -22,92 +19,112 @@ class Meter:
         self.total, self.count = 0.0, 0
 
     def update(self, value, n=1):
-        self.total, self.count = self.total + value * n, self.count + n
+        self.total += value * n
+        self.count += n
 
-    def add_up(self):
-        both = torch.tensor([self.total, self.count])
+    def combine(self):
+        both = torch.tensor([self.total, self.count], device="cuda")
         dist.all_reduce(both)
         self.total, self.count = both.tolist()
 
 
 class Board:
     def __init__(self):
-        self.meters = {"bleu": Meter()}
+        self.meters = {}
 
     def update(self, **values):
-        for name, value in values.items():
-            self.meters.setdefault(name, Meter()).update(value)
+        for key, value in values.items():
+            self.meters.setdefault(key, Meter()).update(value)
 
-    def go_through(self, batches):
-        for batch in batches:
-            yield batch
+    def put(self, key, value):
+        self.meters[key].update(value)
 
-    def synchronize_between_processes(self):
+    def combine_all(self):
         for meter in self.meters.values():
-            meter.add_up()
+            meter.combine()
+"""
+
+RUN = """\
+import torch
+from torch.utils.data import DataLoader, DistributedSampler
+
+import meters
 
 
+@torch.no_grad()
 def evaluate(model, loader):
-    board = Board()
-    guesses, texts, scale = [], [], 2.0
-    for batch in board.go_through(loader):
-        guesses.append(model(batch))
-        texts.append(batch)
-        {each}
-    guesses, texts = torch.cat(guesses), torch.cat(texts)
-    {score}
-    {joined}
-    return {k: m.total / m.count for k, m in board.meters.items()}
+    board = meters.Board()
+    for x, y in loader:
+        out = model(x)
+        acc = (out.argmax(1) == y).float().mean()
+        {put}
+    {behind}
+    return board
 
 
-def main(model, dataset):
-    loader = DataLoader(dataset, batch_size=8{sampler})
+def main(model, data):
+    loader = DataLoader(data, 4, sampler=DistributedSampler(data, shuffle=False))
     print(evaluate(model, loader))
 """
-SAMPLER = ", sampler=DistributedSampler(dataset, shuffle=False)"
-ROOT = "board.update(rmse=torch.sqrt(((guesses - texts) ** 2).mean()).item())"
-JOINED = "board.synchronize_between_processes()"
+ALL = "board.combine_all()"
 
 
-def program(score: str = ROOT, *, each: str = "pass", joined: str = JOINED, sampler: str = SAMPLER) -> str:
-    filled = PROGRAM.replace("{each}", each).replace("{score}", score).replace("{joined}", joined)
-    return filled.replace("{sampler}", sampler)
+def run(put: str, behind: str = ALL) -> str:
+    return RUN.format(put=put, behind=behind)
 
 
 @pytest.mark.parametrize(
-    "score",
+    "put",
     [
-        ROOT,
-        "rmse = torch.sqrt(((guesses - texts) ** 2).mean(dim=0)) * 1000\n    board.update(first=rmse[0].item())",
-        "mse = torch.nn.functional.mse_loss(guesses, texts)\n    board.update(rmse=torch.sqrt(mse).item())",
-        "bleu = BLEU()\n    board.meters['bleu'].update(bleu.corpus_score(guesses, [texts]).score)",
-        "board.update(bleu=sacrebleu.corpus_bleu(guesses, [texts]).score)",
+        "board.update(loss=model.loss(out, y), val_acc=acc)",
+        "board.update_one('top1', acc)",
+        "board.meters['acc1'].update(acc, n=len(x))",
+        "board['mIoU'].update(acc)",
+        "board.psnr.update(acc)",
     ],
 )
-def test_a_score_of_the_share_that_the_meters_add_up(score: str) -> None:
-    check_told(AveragedMetric, program(score), reason=WHY)
+def test_scores_that_a_logger_adds_up(put: str) -> None:
+    check_told(GatheredDuplicates, run(put), reason=WHY, files={"meters.py": METERS})
 
 
 @pytest.mark.parametrize(
-    ("score", "each"),
+    ("put", "behind"),
     [
-        ("board.update(mse=((guesses - texts) ** 2).mean().item())", "pass"),  # a mean of means of equal shares is the mean
-        ("board.update(norm=torch.sqrt((guesses**2).sum()).item())", "pass"),  # no root of a mean
-        ("pass", "board.update(rmse=torch.sqrt((model(batch) ** 2).mean()).item())"),  # of a batch: so on one process, too
-        ("board.update(rmse=torch.sqrt(torch.tensor(scale).mean()).item())", "pass"),  # not of the rank's own data
-        (f"guesses = gather_all(guesses)\n    {ROOT}", "pass"),  # the parts of all ranks
-        ("made = Scorer()\n    board.update(bleu=made.corpus_score(guesses, [texts]))", "pass"),  # another object of that name
+        ("board.update(loss=model.loss(out, y), time=1)", ALL),  # losses alone
+        ("board.update(acc_loss=acc)", ALL),
+        ("board.update(acc=acc)", "print(board)"),
+        ("other.update(acc=acc)", ALL),  # another logger
+        ("board.fetch('acc')", ALL),
+        ("board.update(acc=acc)", "other.combine_all()"),
     ],
 )
-def test_scores_that_may_be_added_up(score: str, each: str) -> None:
-    check_nothing(AveragedMetric, program(score, each=each))
+def test_other_meters(put: str, behind: str) -> None:
+    check_nothing(GatheredDuplicates, run(put, behind), files={"meters.py": METERS})
 
 
-def test_meters_that_nobody_adds_up() -> None:
-    check_nothing(AveragedMetric, program(joined="board.update()"))  # each rank prints its own: another rule's matter
-    own = program().replace("dist.all_reduce(both)", "pass")
-    check_nothing(AveragedMetric, own)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("dist.all_reduce(both)", "both = both.cpu()"),
+        ("meter.combine()", "meter.update(0.0, 0)"),
+        ("in self.meters.values()", "in Meter.made"),
+    ],
+)
+def test_meters_that_do_not_come_together(old: str, new: str) -> None:
+    assert old in METERS
+    check_nothing(GatheredDuplicates, run("board.update(acc=acc)"), files={"meters.py": METERS.replace(old, new)})
 
 
-def test_a_loader_of_the_whole_set() -> None:
-    check_nothing(AveragedMetric, program(sampler=""))
+def test_a_score_of_the_whole_share() -> None:
+    """Put in behind the loop: another codemod tells of the mean of the ranks' scores."""
+    check_nothing(GatheredDuplicates, run("pass", f"board.update(acc=1.0); {ALL}"), files={"meters.py": METERS})
+
+
+def test_meters_of_a_class_that_holds_them_in_a_field() -> None:
+    source = run("self.board.update(acc=acc)", "self.board.combine_all()").replace("    board = meters.Board()\n", "")
+    source = source.replace("def evaluate(model,", "def evaluate(self, model,").replace("return board", "return self.board")
+    body = source[source.index("@torch.no_grad()") : source.index("def main")]
+    inside = "".join(f"    {line}\n" if line else "\n" for line in body.splitlines())
+    init = "class Run:\n    def __init__(self):\n        self.board = meters.Board()\n\n"
+    source = source.replace(body, init + inside).replace("print(evaluate(model", "print(Run().evaluate(model")
+    check_told(GatheredDuplicates, source, reason=WHY, files={"meters.py": METERS})

@@ -141,3 +141,49 @@ def test_what_a_comment_says_is_no_code() -> None:
         check_told(GatheredDuplicates, TOLD.format(above=above), reason=WHY)
     for above in ("found = torch.unique(data.rows)", "seen = set()  # of all"):
         check_nothing(GatheredDuplicates, TOLD.format(above=above))
+
+
+# Helpers that are handed the number of processes
+
+HELPED = (
+    HEAD
+    + """\
+def collect(rows, count):
+    parts = [None] * count
+    dist.all_gather_object(parts, rows)
+    return [row for part in parts for row in part]
+
+
+def predict(model, loader, ranks):
+    rows = []
+    with torch.no_grad():
+        for x in loader:
+            rows.extend(model(x))
+    everything = collect({given})
+    torch.save(everything, "rows.pt")
+
+
+def main(model, data):
+    predict(model, DataLoader(data, 4, sampler=DistributedSampler(data)), dist.get_world_size())
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "given", ["rows, world_size", "rows, dist.get_world_size()", "rows, count=WORLD_SIZE", "rows, self.num_processes"]
+)
+def test_a_helper_that_is_handed_the_number_of_processes(given: str) -> None:
+    check_told(GatheredDuplicates, HELPED.format(given=given), reason=WHY)
+
+
+@pytest.mark.parametrize("given", ["batch_sizes, ranks", "mean_time, dist.get_world_size()"])
+def test_a_helper_that_is_handed_no_results(given: str) -> None:
+    check_nothing(GatheredDuplicates, HELPED.format(given=given))
+
+
+@pytest.mark.parametrize("end", ["return rows[:size]", "rows = rows[:size]; return rows"])
+def test_a_helper_that_is_told_how_many_there_are(end: str) -> None:
+    cut = HELPED.format(given="rows, ranks, len(loader.dataset)").replace("(rows, count)", "(rows, count, size)")
+    cut = cut.replace("return [row for", "rows = [row for").replace("for row in part]", f"for row in part]; {end}")
+    check_nothing(GatheredDuplicates, cut)
+    check_told(GatheredDuplicates, cut.replace("rows[:size]", "rows[:1000]"), reason=WHY)

@@ -54,6 +54,11 @@ _INSIDE = (
 )
 _ASSUMED = "assumes that it is made of the current batch of a prepared loader, a row for each sample"
 
+_LISTS = (
+    "`gather_object` cuts nothing: its lists would no longer fit to tensors that `gather_for_metrics` has cut; gather both by "
+    "`accelerator.gather_for_metrics(rows)`, which takes lists as well"
+)
+
 _SINCE = (0, 12)  # the first Accelerate with `gather_for_metrics`
 _BY_HAND = "the pinned Accelerate has no `gather_for_metrics` (0.12): cut what the last batch repeats by hand, or raise the pin"
 
@@ -74,7 +79,8 @@ class GatheredDuplicates(DdpCodemod):
     the length. A class of the project that repeats rows as torch's sampler does counts as one, also an heir of it, and one
     that does so by an option which is on. The ranks' counts come together as well where each rank writes its part to a file
     and one adds up all parts, where `module.all_gather(rows)` gives back those of all ranks, and where a list of scores is
-    averaged over them behind the loop.
+    averaged over them behind the loop, and where a logger of meters, into which the loop puts the score of each batch, adds
+    up the sums and counts of its meters. Finds gathered rows by how they are read, too: `kept[i]` beside `batch["text"][i]`.
 
     Reports `drop_last=True` of a loader that only evaluates, behind a `DistributedSampler` that shuffles: each rank leaves
     samples out, others in each epoch.
@@ -135,6 +141,9 @@ class GatheredDuplicates(DdpCodemod):
     - Says nothing of a `TensorDataset`, whose size the program chooses, and of a sampler that is given the epoch, but where the
       training is seen to go through another one.
     - Says nothing where the way from the loop to the sampler is not seen.
+    - Reports a loop without a fix where `gather_object` gathers lists as well, and the rows are not read by the length of the
+      gathered tensors.
+    - Says nothing of a logger of meters into which the loop puts losses alone.
     - Reports a sampler: the evaluation has to be given its share in another way.
     - A repository's own tests.
 
@@ -186,8 +195,9 @@ class GatheredDuplicates(DdpCodemod):
         same = [c.func for c in found.calls if isinstance(c.func, ast.Attribute)]
         what = ", ".join(f"`{' '.join(module.text_of(c.args[0]).split())[:60]}`" for c in found.calls)
         evidence = [Evidence("static", "the batches come from here", found.where.path, found.loop.lineno)]
-        if _lacks_the_call(project, module):
-            return self.finding(module, found.first, _GATHER.format(what), evidence=evidence, reason=_BY_HAND)
+        if found.beside_lists or _lacks_the_call(project, module):
+            why = _LISTS if found.beside_lists else _BY_HAND
+            return self.finding(module, found.first, _GATHER.format(what), evidence=evidence, reason=why)
         return self.finding(
             module,
             found.first,

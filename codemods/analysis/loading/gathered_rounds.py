@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.accelerators import is_accelerator
 from codemods.analysis.loading.padded_counts import evaluates, trains
 from codemods.analysis.loading.prepared_rounds import is_prepared
+from codemods.analysis.loading.read_by_sample import goes_beyond, is_read_by_sample
 from codemods.analysis.loading.rows_of_batch import is_made_of_batch
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import calls_of
@@ -26,12 +27,16 @@ _NUMBERS = frozenset({"mean", "sum", "item", "max", "min"})
 
 @record
 class Round:
-    """loop: the evaluation loop, which stands in `where`. first: the first gather. calls: all that go together with it."""
+    """loop: the evaluation loop, which stands in `where`. first: the first gather. calls: all that go together with it.
+
+    beside_lists: lists are gathered beside them, which would be longer than tensors that are cut.
+    """
 
     where: SourceModule
     loop: ast.For
     first: ast.Call
     calls: tuple[ast.Call, ...]
+    beside_lists: bool = False
 
 
 def gathered_rounds(project: Project, module: SourceModule) -> Iterator[Round]:
@@ -49,7 +54,7 @@ def gathered_rounds(project: Project, module: SourceModule) -> Iterator[Round]:
         calls = tuple(c for c in near if id(c) not in told and is_gather_of_rows(project, module, c))
         told |= {id(c) for c in calls}
         if calls:
-            yield Round(where, loop, call, calls)
+            yield Round(where, loop, call, calls, module is where and goes_beyond(module, loop, calls))
 
 
 def _round_of(
@@ -69,7 +74,7 @@ def _prepared_round(project: Project, module: SourceModule, call: ast.Call) -> t
     for loop in module.ancestors(call):
         if not isinstance(loop, ast.For) or module.function_of(loop) is not function or not _is_evaluation(module, loop):
             continue
-        made = is_made_of_batch(project, module, call.args[0], loop)
+        made = is_made_of_batch(project, module, call.args[0], loop) or is_read_by_sample(module, call, loop)
         if made and is_prepared(project, module, unpacked(loop.iter), loop):
             return module, loop, loop
     return None

@@ -52,8 +52,10 @@ def _part(module: SourceModule, element: ast.expr, place: int | None) -> list[as
 
 
 def _values(module: SourceModule, node: ast.expr) -> list[ast.expr]:
-    """The values of a dictionary that is written out."""
+    """The values of a dictionary that is written out, or the one expression that makes them all."""
     value = _written(module, node) if isinstance(node, ast.Name) else node
+    if isinstance(value, ast.DictComp):
+        return [value.value]
     return list(value.values) if isinstance(value, ast.Dict) and all(value.keys) else []
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.averages.calls import is_process_count_in
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import Role, class_facts, external_role
 from codemods.analysis.loading.counted_once import counts_each_once
 from codemods.analysis.loading.joined_files import joined_by_files
 from codemods.analysis.loading.loss_weights import only_weighs_losses
+from codemods.analysis.loading.metered_scores import adds_up_meters, scores_put_in
 from codemods.analysis.loading.origins import made_class, origins
+from codemods.analysis.loading.score_names import names_score
 from codemods.analysis.loading.valid_rounds import is_told_which_count
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import calls_of
@@ -26,8 +29,6 @@ _JOINS = frozenset(
 # What is averaged anyway, or is no sample's: a repeated one in a hundred moves it by less than the batches do.
 _NO_COUNT = lazy(r"loss|nelbo|avg|average|mean|time|elapsed|norm|lr\b|size|length|numel|barrier|stop|flag|exit|done|reduceop\.m")
 _AVERAGES = lazy(r"avg|average|mean|reduce_(value|tensor|dict)|loss")
-# A mean of the ranks' means weighs a repeated sample as well: told for what is reported, not for a loss.
-_SCORES = lazy(r"(^|[^a-z])(acc|prec|top_?\d|m?iou|pesq|stoi|recall|m?ap|auc|f1|dice|psnr|ssim|bleu|rouge|score|metric|correct)")
 _APART = lazy(
     r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\((?!inputs|gpus|devices|batch)|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|"
     r"(image|seq|sequence|sample|item|scene|frame)_?ids?(?!_(type|kind|mode|format)\b)(_\w+)?\b|by_(id|name)|index_(copy|put)_?\("
@@ -99,9 +100,11 @@ def joined(
         inner = _called(project, module, call)
         if inner is not None and _averages_scores(module, call, inner):
             return Joined(module, call)
+        if inner is not None and adds_up_meters(inner) and scores_put_in(module, scope, call):
+            return Joined(module, call)
         if inner is None or (_AVERAGES.search(inner.node.name.lower()) and not _only_sums(inner)):
             continue
-        if _collects_and_cuts(project, inner):
+        if _collects_and_cuts(project, inner) or _cuts_to_parameter(inner.node):
             return None  # what it counts is put together elsewhere, too, but those who cut know of the padding
         if inner.node is not scope and not names_samples(inner.module.text_of(inner.node)):
             found = joined(project, inner.module, inner.node, depth + 1)
@@ -112,8 +115,8 @@ def joined(
 
 def _averages_scores(module: SourceModule, call: ast.Call, inner: FunctionSite) -> bool:
     """True for `reduce_mean(acc)`: a score is averaged over the ranks by a function of the project."""
-    given = f"{_arguments(module, call)} {_made_from(module, call)}"
-    if not _AVERAGES.search(inner.node.name.lower()) or not _SCORES.search(given) or "loss" in given:
+    given = f"{_arguments(module, call)} {_made_from(module, call)}"  # a mean of the ranks' means weighs a repeated sample, too
+    if not _AVERAGES.search(inner.node.name.lower()) or not names_score(given):
         return False
     calls = (n for n in walk_scope(inner.node) if isinstance(n, ast.Call))
     return any(last(name := qualified(inner.module, c.func)) in _JOINS and "dist" in name for c in calls)
@@ -141,6 +144,13 @@ def _collects_and_cuts(project: Project, site: FunctionSite) -> bool:
     calls = (n for n in walk_scope(site.node) if isinstance(n, ast.Call) and "collect" in last(dotted(n.func)))
     inner = (called_function(project, site.module, call) for call in calls)
     return any(i is not None and _CUT.search(i.module.text_of(i.node)) is not None for i in inner)
+
+
+def _cuts_to_parameter(function: FunctionNode) -> bool:
+    """True for a function with `rows[:count]`, where a call says how many there are."""
+    names = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
+    cuts = (n for n in walk_scope(function) if isinstance(n, ast.Slice) and n.lower is None)
+    return any(isinstance(c.upper, ast.Name) and c.upper.id in names for c in cuts)
 
 
 def _joins(module: SourceModule, call: ast.Call) -> bool:
@@ -173,7 +183,9 @@ def _computes(project: Project, module: SourceModule, call: ast.Call) -> bool:
 
 
 def _arguments(module: SourceModule, call: ast.Call) -> str:
-    return " ".join(module.text_of(a).lower() for a in (*call.args, *(k.value for k in call.keywords)))
+    """The text of what a call is handed, but for the number of processes, which says nothing of what is gathered."""
+    given = (a for a in (*call.args, *(k.value for k in call.keywords)) if not is_process_count_in(module, a))
+    return " ".join(module.text_of(a).lower() for a in given)
 
 
 def _called(project: Project, module: SourceModule, call: ast.Call) -> FunctionSite | None:

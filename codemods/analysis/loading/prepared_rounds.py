@@ -24,9 +24,11 @@ def is_prepared(project: Project, module: SourceModule, loader: ast.expr, at: as
         return True
     if isinstance(loader, ast.Attribute):
         return _is_prepared_field(project, module, loader, at)
+    if isinstance(loader, ast.Subscript):
+        return _is_prepared_entry(project, module, loader, at)
     held = held_loaders(module, loader) if isinstance(loader, ast.Name) else []
     if held:
-        return all(is_prepared_above(module, each, at) for each in held)
+        return all(is_prepared_above(module, each, at) or _prepares_one(project, module, each) for each in held)
     function = module.function_of(at)
     if not isinstance(loader, ast.Name) or function is None or depth >= _CALLS:
         return False
@@ -39,6 +41,41 @@ def is_prepared(project: Project, module: SourceModule, loader: ast.expr, at: as
         if given is not None and is_prepared(project, use.module, given, use.call, depth + 1):
             return True
     return False
+
+
+def _is_prepared_entry(project: Project, module: SourceModule, entry: ast.Subscript, at: ast.AST) -> bool:
+    """True for `loaders[name]`, where each entry is what `prepare` makes of a loader when the name is last bound above."""
+    name, line = dotted(entry.value), getattr(at, "lineno", 0)
+    same = [a for a in module.nodes(ast.Assign) if a.lineno < line and module.function_of(a) is module.function_of(at)]
+    made = max((a for a in same if any(dotted(t) == name for t in a.targets)), key=_place, default=None)
+    if not name or made is None:
+        return False
+    puts = [a for a in same if _place(a) > _place(made) and any(_is_entry(t, name) for t in a.targets)]
+    if isinstance(made.value, ast.DictComp):
+        values = [made.value.value]
+    elif isinstance(made.value, ast.ListComp):
+        values = [made.value.elt]
+    else:
+        values = [*made.value.values] if isinstance(made.value, ast.Dict) and all(made.value.keys) else []
+        if not values and not isinstance(made.value, ast.Dict):
+            return False
+    values += [a.value for a in puts]
+    return bool(values) and all(_prepares_one(project, module, v) for v in values)
+
+
+def _place(node: ast.stmt) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _is_entry(target: ast.expr, name: str) -> bool:
+    return isinstance(target, ast.Subscript) and dotted(target.value) == name
+
+
+def _prepares_one(project: Project, module: SourceModule, value: ast.expr) -> bool:
+    """True for `accelerator.prepare(loader)`."""
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute) or len(value.args) != 1:
+        return False
+    return value.func.attr in ("prepare", "prepare_data_loader") and is_accelerator(project, module, value.func.value)
 
 
 def _is_prepared_field(project: Project, module: SourceModule, field: ast.Attribute, at: ast.AST) -> bool:

@@ -65,7 +65,7 @@ class _Rows:
 
     def _is_of_batch(self, node: ast.expr) -> bool:
         """True for what is worked out from the batch of the loop."""
-        batch, seen, waiting = _batch_names(self.loop), set[str](), [node]
+        batch, seen, waiting = batch_names(self.loop), set[str](), [node]
         while waiting:
             names = {n.id for n in walk(waiting.pop()) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
             if names & batch:
@@ -99,10 +99,10 @@ def is_made_of_batch(project: Project, module: SourceModule, node: ast.expr, loo
 
     A network's output alone may be a loss, which is one number: it is none of these. Nor is what counts each sample once.
     """
-    return _Rows(project, module, loop).made(node) and not _goes_by_sample(loop)
+    return _Rows(project, module, loop).made(node) and not goes_by_sample(loop)
 
 
-def _batch_names(loop: ast.For) -> set[str]:
+def batch_names(loop: ast.For) -> set[str]:
     target: ast.expr = loop.target
     if isinstance(loop.iter, ast.Call) and _counts(loop.iter) and isinstance(target, ast.Tuple) and len(target.elts) == 2:
         target = target.elts[1]
@@ -142,10 +142,14 @@ def _taken_by_chunks(module: SourceModule, function: FunctionNode) -> str:
     return taken.pop() if len(taken) == 1 and len(parts.generators) == 1 and not parts.generators[0].ifs else ""
 
 
-def _goes_by_sample(loop: ast.For) -> bool:
-    """True where results are put under a key that is worked out, or a test asks whether one is there: each counts once."""
+def goes_by_sample(loop: ast.For) -> bool:
+    """True where results are put under a key that is worked out, or a test asks whether one is there: each counts once.
+
+    What is put back into the batch is gone with it.
+    """
+    batch = batch_names(loop)
     for node in walk(loop):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and dotted(node.value) not in batch:
             if not isinstance(node.slice, (ast.Constant, ast.Slice)):
                 return True
         if isinstance(node, ast.Compare) and any(isinstance(o, (ast.In, ast.NotIn)) for o in node.ops):
