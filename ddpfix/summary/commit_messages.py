@@ -93,7 +93,7 @@ def commit_message(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
 
 
 def _told(findings: Sequence[Finding]) -> list[str]:
-    """What happens here: each kind of message once, with the places of it; lines are those of the text as it was."""
+    """What happens here: each kind of message once, with the places of it."""
     kinds = alike(findings)
     parts = []
     for kind in kinds[:MOST_KINDS]:

@@ -110,7 +110,8 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
         out.append(f"{len(fixed.fixed) - unsafe} of level safe, {unsafe} of level unsafe: those rest on what was not checked.")
     if context.branch:
         onto = f" on top of {code(context.base[:12])}" if context.base else ""
-        out.append(f"Committed on {code(context.branch)}{onto}, one commit for each codemod.")
+        each = ", one commit for each codemod" if len(groups) > 1 else ""
+        out.append(f"Committed on {code(context.branch)}{onto}{each}.")
     if context.decided:
         out.append(f"Reviewed: {review_section.counts(context.decided)}; see [Review](#review).")
     ran = "They were run before and after: see [Proof](#proof)." if context.proof else _NO_TRAINING
