@@ -137,7 +137,7 @@ class LocalRankArgument(DdpCodemod):
     def commit_subject(cls, findings: Sequence[Finding]) -> str:
         """An option that only gets its other spelling takes nothing from the environment."""
         spelled = findings and not any(finding.message in (_UNHEARD, _REFUSED) for finding in findings)
-        return "Accept --local_rank and --local-rank" if spelled else cls.subject
+        return "Accept `--local_rank` and `--local-rank`" if spelled else cls.subject
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         data = project.read(path) or b""

@@ -79,8 +79,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
     ```
 
     ## Safety
-    Safe: it runs when everything else is done; where a run may have started no group, it asks for one first. It is put
-    into no `finally`, as after an error on one rank the destruction may wait for the others, and a barrier is not put in front of it.
+    Safe: it runs when everything else is done; where a run may have started no group, it asks for one first. It is put into no
+    `finally`, as after an error on one rank the destruction may wait for the others, and a barrier is not put in front of it.
 
     ## Refuses
     - Says nothing in a repository's own tests.

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from codemods.api.findings import SEVERITIES, Finding
 from ddpfix.summary.markdown import code, plural, prose
-from ddpfix.summary.places import by_code, codemod_of, origin_of
+from ddpfix.summary.places import codemod_of, origin_of
 
 MOST_PLACES = 3
-MOST_KINDS = 3
+MOST_KINDS = 2
 BREAKS = "What breaks today, the worst first:"
 UNTIDY = "What is untidy today:"
 _CLAUSE = re.compile(r"(?<=[\w`)]): |(?<=[.!?])(?:\s|$)")
@@ -30,16 +30,34 @@ def breaks_today(
     """
     out = []
     for severity, kind in SEVERITIES.items():
-        parts = [
-            f"{_words(key)} ({key}): {plural(count, 'place')}, fixed"
-            for key, found in groups.items()
-            if (count := sum(f.severity == severity for f in found))
-        ]
-        if stays := [f for f in left if f.severity == severity]:
-            parts += _counted(stays) if severity == "noise" else _named(stays, launched)
+        fixed = {key: len(mine) for key, found in groups.items() if (mine := [f for f in found if f.severity == severity])}
+        stays = sorted(
+            (f for f in left if f.severity == severity), key=lambda f: (f.path not in launched, f.path, f.span)
+        )
+        if severity == "noise":
+            parts = [_part(key, count, []) for key, count in fixed.items()] + _counted(stays)
+        else:
+            parts = _parts(fixed, stays)
         if parts:
             out.append(f"- **{kind}**: {'; '.join(parts)}")
     return out
+
+
+def _parts(fixed: Mapping[str, int], stays: Sequence[Finding]) -> list[str]:
+    """What was fixed, each with what stays of it; then the first other kinds that stay, and how many places there are more."""
+    others = [key for key in dict.fromkeys(f.code for f in stays) if key not in fixed][:MOST_KINDS]
+    named: dict[str, list[Finding]] = {
+        key: [f for f in stays if f.code == key][: 1 if len(others) > 1 or fixed else MOST_PLACES] for key in (*fixed, *others)
+    }
+    shown = sum(map(len, named.values()))
+    more = [f"{plural(len(stays) - shown, 'more place')} not fixed"] if len(stays) > shown else []
+    return [*(_part(key, fixed.get(key, 0), here) for key, here in named.items()), *more]
+
+
+def _part(key: str, fixed: int, stays: Sequence[Finding]) -> str:
+    became = [f"{plural(fixed, 'place')} fixed"] if fixed else []
+    became += [f"{', '.join(code(f.place) for f in stays)} not fixed"] if stays else []
+    return f"{_words(key)} ({key}): {', '.join(became)}"
 
 
 def _words(key: str) -> str:
@@ -52,19 +70,5 @@ def _words(key: str) -> str:
 
 
 def _counted(found: Sequence[Finding]) -> list[str]:
-    return [f"{plural(len(found), 'place')} not fixed ({', '.join(sorted({f.code for f in found}))})"]
-
-
-def _named(found: Sequence[Finding], launched: frozenset[str]) -> list[str]:
-    """What stays, in words, with the first places of each kind."""
-    in_order = sorted(found, key=lambda f: (f.path not in launched, f.path, f.span))
-    first = dict.fromkeys(f.code for f in in_order)
-    kinds = by_code(in_order)
-    out, shown = [], 0
-    for key in list(first)[:MOST_KINDS]:
-        here = sorted(kinds[key], key=lambda f: (f.path not in launched, f.path, f.span))
-        named = here[: max(1, MOST_PLACES + 1 - len(first))]
-        shown += len(named)
-        out.append(f"{_words(key)} ({key}): {', '.join(code(f.place) for f in named)}, not fixed")
-    more = [f"{plural(len(found) - shown, 'more place')} not fixed"] if len(found) > shown else []
-    return [*out, *more]
+    codes = ", ".join(sorted({f.code for f in found}))
+    return [f"{plural(len(found), 'place')} not fixed ({codes})"] if found else []

@@ -8,7 +8,7 @@ from ddpfix.results import Fixed
 from ddpfix.summary.markdown import code, prose
 from ddpfix.summary.places import codemod_of
 
-_TIME_OUT = "a rank that waits is ended by the time-out of its process group, 10 to 30 minutes unless it is set"
+_TIME_OUT = " after the time-out of the process group"
 _NAMES = "`TORCH_DISTRIBUTED_DEBUG=INFO` makes torch name the parameters without a gradient"
 _LIGHTNING = " (Lightning 2 puts its own text over that: look for `p.grad is None` in `on_after_backward`)"
 
@@ -21,11 +21,12 @@ def must_show(key: str, fixed: Fixed) -> str:
     if printed is None:
         return said
     lightning = any(b"lightning" in data.lower() for data in fixed.before.values())
-    shown = [error for error in printed if lightning or "Lightning" not in error]
+    shown = [code(error) for error in printed if error not in WAITING and (lightning or "Lightning" not in error)]
+    shown += [code(WAITING[-1]) + _TIME_OUT] if {*printed} & {*WAITING} else []
     if not shown:
         return said
-    notes = [_TIME_OUT] if {*printed} & {*WAITING} else []
+    notes = []
     if {*printed} & {*UNUSED}:
         notes.append(_NAMES + (_LIGHTNING if lightning else ""))
-    wrong = f"If it is wrong: {', '.join(code(error) for error in shown)}"
+    wrong = f"If it is wrong: {', '.join(shown)}"
     return f"{said} {wrong}{'; ' if notes else ''}{'; '.join(notes)}."

@@ -48,8 +48,11 @@ def _line(lines: dict[str, Lines], path: str, line: int) -> int:
 
 
 def _new_lines(before: bytes, after: bytes) -> Lines:
-    """For each old line the new one: of a changed line its counterpart, of a deleted one what stands there now."""
-    old, new = before.splitlines(), after.splitlines()
+    """For each old line the new one: of a changed line its counterpart, of a deleted one what stands there now.
+
+    A line that only went under a guard is the same line.
+    """
+    old, new = ([line.strip() for line in text.splitlines()] for text in (before, after))
     out: list[int] = []
     for _, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         out += [min(j1 + at, max(j2 - 1, j1)) + 1 for at in range(i2 - i1)]
