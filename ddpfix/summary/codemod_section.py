@@ -64,9 +64,10 @@ def _told(findings: Sequence[Finding], detail: Detail) -> list[str]:
 def _why(key: str, findings: Sequence[Finding], detail: Detail) -> list[str]:
     """Why it may be changed: what makes it safe, what was seen here, and what was assumed."""
     unsafe = [f for f in findings if f.applicability is Applicability.UNSAFE]
-    out = [condition(key)] if len(unsafe) < len(findings) else []
+    shown = [condition(key)] if len(unsafe) < len(findings) else []
     if (codemod := codemod_of(key)) is None or codemod.topic() != "flags":
-        out += _facts(findings, detail)
+        shown += _facts(findings, detail)
+    out = [" ".join(shown)]
     for group in by_reason(unsafe):
         reason = group.reason if group.findings[0].reason else "see `ddpfix explain`"
         out.append(f"Not checked, at {where(group.findings, detail.files)}: {sentence(reason)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -35,5 +36,12 @@ def alike(findings: Iterable[Finding]) -> Sequence[Alike]:
     """By kind of message, in the order of the findings."""
     kinds: dict[str, list[Finding]] = {}
     for finding in findings:
-        kinds.setdefault(skeleton(finding.message), []).append(finding)
+        kinds.setdefault(skeleton(_without_symbol(finding)), []).append(finding)
     return [Alike(tuple(found)) for found in kinds.values()]
+
+
+def _without_symbol(finding: Finding) -> str:
+    """The message without the name of the function that it stands in."""
+    if not finding.symbol:
+        return finding.message
+    return re.sub(rf"(?<![\w.]){re.escape(finding.symbol)}(?!\w)", "·", finding.message)

@@ -20,11 +20,11 @@ def test_what_why_and_files() -> None:
     fixed = on_disk(CLASSIFIER)
     text = commit_message(LOGGED, [f for f in fixed.fixed if f.code == "DDP101"])
     first, blank, *_ = text.splitlines()
-    assert (first, blank) == ("Reduce epoch metrics over the ranks in resnet.py (DDP101)", "")
+    assert (first, blank) == ("Reduce epoch metrics over the ranks in classifier/resnet.py (DDP101)", "")
     assert "The codemod finds" not in text  # what it does elsewhere
     assert "- classifier/resnet.py:52: 'val/loss' is logged at epoch level" in " ".join(text.split())
     assert "Since Lightning 1.7 an epoch value" not in text  # what is so in general
-    assert text.count("classifier/resnet.py") == 2 and "classifier/resnet.py 69." in text
+    assert text.count("classifier/resnet.py") == 3 and "classifier/resnet.py 69." in text  # in the subject, too
 
 
 def test_the_assumption_of_an_unsafe_fix_is_in_the_message() -> None:

@@ -82,8 +82,7 @@ def test_thirty_fixes_in_six_files_are_one_page_before_anything_is_opened() -> N
     more = tuple(replace(first, id=f"{first.id}{n}") for n in range(30 - len(whole.fixed)))
     text = render(replace(whole, fixed=(*whole.fixed, *more)), context(launches=found_launches(CLASSIFIER, whole.after)))
     assert text.startswith("# ddpfix: 30 fixes in 6 files\n")
-    assert len(unfolded(text).splitlines()) < 80
-    assert len(text.splitlines()) <= 120
+    assert len(text.splitlines()) <= 120  # with what is folded up
     for shown in ("- **Crash**: ", "devices", "ddpfix undo", "No training was run."):
         assert shown in unfolded(text)
     check_markdown(text)
@@ -186,8 +185,8 @@ def test_each_codemod_tells_what_happens_why_it_may_and_what_the_test_shows() ->
     part = block(render(on_disk(CLASSIFIER), context()), "DDP101")
     assert part.startswith("### Reduce epoch metrics over the ranks (DDP101): 2 places\n")
     assert "- `classifier/resnet.py:52`: `'val/loss'` is logged at epoch level" in part
-    for begins in ("Safe where every rank is shown", "Read in the code: ", "Test: Each logged value is"):
-        assert f"\n- {begins}" in part
+    for begins in ("\n- Safe where every rank is shown", " Read in the code: ", "\n- Test: Each logged value is"):
+        assert begins in part
     assert "Since Lightning 1.7" not in part  # what is so in general
 
 
@@ -222,7 +221,7 @@ def test_findings_that_differ_in_names_only_share_a_line() -> None:
 
 def test_facts_are_told_once_with_all_their_places() -> None:
     part = block(render(on_disk(CLASSIFIER), context()), "DDP101")
-    (line,) = [row for row in part.splitlines() if row.startswith("- Read in the code: ")]
+    (line,) = [row for row in part.splitlines() if " Read in the code: " in row]
     assert "(`classifier/resnet.py` 52, 70)" in line
 
 
@@ -248,9 +247,9 @@ def test_an_unsafe_fix_that_was_not_made_is_offered() -> None:
     fixed = in_memory({"model.py": MODEL + STEP})
     text = render(fixed, context())
     assert "1 finding that only `--unsafe-fixes` would fix" in text
-    part = section(text, "### DDP101 unsynced-metric: 1 finding that only `--unsafe-fixes` would fix")
+    part = section(text, "## Left alone")
     assert f"Unsafe: {prose(fixed.left[0].reason)}" in part
-    assert "What the unsafe fixes assume" not in text
+    assert "Not checked, at" not in text
 
 
 def test_two_hundred_told_findings_stay_readable() -> None:

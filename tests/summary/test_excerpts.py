@@ -21,7 +21,7 @@ from codemods.files.source import SourceModule
 from codemods.store.project import Project
 from ddpfix.summary import render
 from ddpfix.summary.excerpts import MOST_LINES, Hunk, hunks
-from tests.summary.made import check_markdown, context, fenced, in_memory
+from tests.summary.made import block, check_markdown, context, fenced, in_memory
 
 
 class Marked(DdpCodemod):
