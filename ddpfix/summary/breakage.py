@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from codemods.api.findings import SEVERITIES, Finding
 from ddpfix.summary.markdown import code, plural, prose
 from ddpfix.summary.places import codemod_of, origin_of
+from ddpfix.summary.told_alike import alike
 
 MOST_PLACES = 3
 MOST_KINDS = 2
+LONGEST_CLAUSE = 110  # characters
 BREAKS = "What breaks today, the worst first:"
 UNTIDY = "What is untidy today:"
 _CLAUSE = re.compile(r"(?<=[\w`)]): |(?<=[.!?])(?:\s|$)")
@@ -57,7 +59,15 @@ def _parts(fixed: Mapping[str, int], stays: Sequence[Finding]) -> list[str]:
 def _part(key: str, fixed: int, stays: Sequence[Finding]) -> str:
     became = [f"{plural(fixed, 'place')} fixed"] if fixed else []
     became += [f"{', '.join(code(f.place) for f in stays)} not fixed"] if stays else []
-    return f"{_words(key)} ({key}): {', '.join(became)}"
+    return f"{_clause(stays) if stays and not fixed else _words(key)} ({key}): {', '.join(became)}"
+
+
+def _clause(stays: Sequence[Finding]) -> str:
+    """The first clause of what these findings say, where they say one thing in a few words; else that of their codemod."""
+    said = _CLAUSE.split(stays[0].message)[0]
+    if len(alike(stays)) > 1 or len(said) > LONGEST_CLAUSE:
+        return _words(stays[0].code)
+    return prose(said)
 
 
 def _words(key: str) -> str:

@@ -55,7 +55,7 @@ def test_files_with_a_loss_of_data_are_named() -> None:
 def test_the_first_screen_names_what_stays() -> None:
     fixed = left(("DDP101", "a.py", "noise"), ("DDP203", "b.py", "data"), ("DDP203", "d.py", "data"), ("DDP302", "c.py", "crash"))
     crash, data, noise = breaks_today({}, told(fixed), frozenset({"d.py"}))
-    assert crash.startswith("- **Crash**: rank 0 writes a file that every rank reads, and nobody waits for it (DDP302): `c.py:")
+    assert crash.startswith("- **Crash**: `'val/loss'` is logged at epoch level without being reduced over the ranks (DDP302): ")
     assert crash.endswith(" not fixed")
     assert data.index("`d.py:") < data.index("`b.py:")  # a command starts it
     assert noise == "- **Noise or lost time**: 1 place not fixed (DDP101)"
