@@ -115,7 +115,7 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
     if context.decided:
         out.append(f"Reviewed: {review_section.counts(context.decided)}; see [Review](#review).")
     ran = "They were run before and after: see [Proof](#proof)." if context.proof else _NO_TRAINING
-    more = "`ddpfix explain CODE` tells more of a code."
+    more = "`ddpfix explain CODE` says more about a code."
     return [*out, *_counts(fixed), f"{ran} {_LINES} {more}", ""]
 
 
