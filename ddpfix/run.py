@@ -278,7 +278,8 @@ def as_commits(made: Sequence[Step], fixed: Fixed) -> list[git.Step]:
     out = []
     for step in made:
         code = step.codemod.code
-        message = summary.commit_message(step.codemod, tuple(f for f in fixed.fixed if f.code == code))
+        found = tuple(f for f in fixed.fixed if f.code == code)
+        message = summary.commit_message(step.codemod, summary.in_lines_of(found, fixed.before, step.files))
         out.append(git.Step(f"{message}\nddpfix-rules: {code}", step.files))
     return out
 

@@ -149,7 +149,7 @@ def test_an_allowed_plug_in_finds_and_fixes(tmp_path: Path) -> None:
     assert "TEAM001 no-gloo" in screen
     assert b'"nccl"' in (root / "train.py").read_bytes()
     log = subprocess.run(["git", "log", "--format=%s"], cwd=root, capture_output=True, text=True, check=True)
-    assert "Fix no-gloo (TEAM001)" in log.stdout
+    assert "Fix no-gloo in train.py (TEAM001)" in log.stdout
     assert not (root / "ci" / "__pycache__").exists()
 
 

@@ -212,7 +212,7 @@ def _is_used(module: SourceModule) -> bool:
 
 
 def _shown(module: SourceModule, text: str, node: ast.AST) -> Evidence:
-    return Evidence("static", f"the file {text}", module.path, getattr(node, "lineno", 0))
+    return Evidence("several", f"the file {text}", module.path, getattr(node, "lineno", 0))
 
 
 def _shows_ranks(name: str) -> bool:
@@ -288,5 +288,5 @@ def _shown_by_importers(project: Project, path: str, imported: str) -> Evidence 
             continue
         for item in (i for found in other.imports.values() for i in found):
             if is_meant(item.dotted, user):
-                return Evidence("static", f"{user} uses it, and {shown.text}", user, item.node.lineno)
+                return Evidence("several", f"{user} uses it, and {shown.text}", user, item.node.lineno)
     return None

@@ -81,8 +81,8 @@ class AttributeOfWrapper(DdpCodemod):
     ```
 
     ## Safety
-    Safe where the class of the model is shown to have the attribute and no gradient goes through it: behind `prepare` by
-    `accelerator.unwrap_model(model)`, which gives a bare model as it is; behind DistributedDataParallel by `model.module`,
+    Safe where the class of the model is shown to have the attribute and no gradient goes through it. Behind `prepare` it is asked
+    by `accelerator.unwrap_model(model)`, which gives a bare model as it is; behind DistributedDataParallel by `model.module`,
     and by `getattr(model, "module", model)` where a test stands over the wrap. Unsafe where the class is not seen, or where a
     method may run a forward: gradients of a forward that goes past the wrapper are not averaged. In a step of a Trainer safe for
     settings, for what saves, for the type and place of weights, and under `no_grad`; a call of anything else is reported.
@@ -119,7 +119,7 @@ class AttributeOfWrapper(DdpCodemod):
     severity = "crash"
     ends_each_run = True
     subject = "Ask the model inside the DDP wrapper"
-    must_show = "Two processes get past these lines, and one process prints and saves what it did."
+    must_show = "Two processes and one both get past these lines."
     printed = ("object has no attribute",)
     TRIGGERS = ((b"DistributedDataParallel", b".prepare(", b".prepare_model(", b"self.", b"model", b"net"),)
     READS_TESTS = False

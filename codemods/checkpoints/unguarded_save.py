@@ -68,7 +68,7 @@ class UnguardedSave(DdpCodemod):
 
     ## Safety
     Safe where what is stored and its path are shown to be the same on every rank, the test for rank 0 is one that the place
-    offers for sure, nobody reads the file behind it, and a `save_pretrained` is that of transformers, diffusers or peft. A test
+    offers for sure, and nobody reads the file behind it. A `save_pretrained` is that of transformers, diffusers or peft. A test
     that asks the process group is sure where one is started on each way to the place. Above its start (that by the training
     arguments of transformers, too), and where no start is seen, the test asks for the `RANK` of torchrun, accelerate or
     deepspeed, where a command of the repository starts the file by one of them. Else unsafe: the finding names what is

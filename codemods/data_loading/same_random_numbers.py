@@ -339,7 +339,10 @@ def _second_seed(module: SourceModule, project: Project, seed: Seed) -> tuple[li
     if of_accelerate and not name.startswith("accelerate"):
         return [], "seed again before training, with the rank in it: `torch.manual_seed(seed + accelerator.process_index)`"
     if name.startswith("accelerate"):
-        return [], "give it `device_specific=True` behind `prepare`, if nothing drawn later has to be the same on all ranks"
+        return [], (
+            "give the call that sets the seed `device_specific=True` behind `prepare`, if nothing drawn later has to be the same "
+            "on all ranks"
+        )
     if name.startswith("transformers.") and module.holds(b"TrainingArguments"):
         return [], "put the rank into it, behind the arguments: `set_seed(training_args.seed + training_args.process_index)`"
     if last(name) != "manual_seed" and not project.files_containing(b"ightning"):

@@ -76,7 +76,7 @@ def for_one_process(codemod: DdpCodemod, finding: Finding, place: SourceModule |
         return "no program of the project comes there in a run of several processes"
     if finding.severity != "hang" and not codemod.names_failure and runs_to_no_end(project, place, finding.span):
         return "no run gets through the block, and whoever runs it has another error to see"
-    if finding.severity == "noise" and is_of_no_test(project, place, finding.span):
+    if _is_noise(codemod, finding) and is_of_no_test(project, place, finding.span):
         return "it stands in a hook of tests that nothing asks for"
     if codemod.topic() in GUARDING and finding.severity in _OF_TWO and rank_zero_is_left(project, place, finding.span):
         return "rank 0 alone comes there, since the others have ended above"
@@ -87,6 +87,11 @@ def for_one_process(codemod: DdpCodemod, finding: Finding, place: SourceModule |
     return _of_one_run(codemod, finding, place, project) if codemod.topic() in OF_RUNS else ""
 
 
+def _is_noise(codemod: DdpCodemod, finding: Finding) -> bool:
+    """A finding that is less than its codemod's others, as of a file that all ranks write alike, is reported as they are."""
+    return finding.severity == "noise" and codemod.severity == "noise"
+
+
 def _of_one_run(codemod: DdpCodemod, finding: Finding, place: SourceModule, project: Project) -> str:
     """Why the runs that come there are of one process, for what ranks do; "" where they need not be."""
     if started_alone(project, place, finding.span):
@@ -95,7 +100,7 @@ def _of_one_run(codemod: DdpCodemod, finding: Finding, place: SourceModule, proj
         return "it stands in a hook that no Trainer of several processes calls"
     if start_at(project, place, finding.span) is Start.ONE:
         return "only programs come there that run as one process"
-    if finding.severity != "noise" or codemod.topic() != "ranks":
+    if not _is_noise(codemod, finding) or codemod.topic() != "ranks":
         return ""
     if is_one_a_machine(project, place, finding.span):
         return "each process that comes there has a machine, its console and its disk for itself"
@@ -118,7 +123,7 @@ def unstarted_by(codemod: DdpCodemod, finding: Finding, place: SourceModule | No
         return ""
     if place is None or isinstance(place, TextFile):
         return ""
-    noise = finding.severity == "noise"
+    noise = _is_noise(codemod, finding)
     start = start_at(project, place, finding.span)
     several = start is not None and start.is_several
     number = not noise and finding.fix is None and codemod.topic() == "metrics"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.job_files.local_rank_option import (
@@ -128,10 +128,16 @@ class LocalRankArgument(DdpCodemod):
     code = "DDP701"
     severity = "crash"
     subject = "Take the local rank as launchers give it"
-    must_show = "Under torchrun each process takes another GPU; `--local_rank` and `--local-rank` are both accepted."
+    must_show = "The script takes `--local_rank` and `--local-rank`, and each process goes on with the number of its own."
     printed = ("unrecognized arguments: --local-rank", "Duplicate GPU detected")
     TRIGGERS = ((b"local_rank", b"local-rank"), (b"add_argument", b"DEFINE_integer"))
     READS_TESTS = False
+
+    @classmethod
+    def commit_subject(cls, findings: Sequence[Finding]) -> str:
+        """An option that only gets its other spelling takes nothing from the environment."""
+        spelled = findings and not any(finding.message in (_UNHEARD, _REFUSED) for finding in findings)
+        return "Accept `--local_rank` and `--local-rank`" if spelled else cls.subject
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         data = project.read(path) or b""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import family
 from codemods.analysis.ranks.brought_names import Brought
 from codemods.analysis.ranks.lost_names import LostName, lost_names
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Edit, Evidence, Finding
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, NeedImport
 from codemods.data.rank_words import GUARDS, PROCESSES
 from codemods.files.source import SourceModule
 from codemods.files.text_file import NOTEBOOK
@@ -18,6 +18,7 @@ from codemods.rewriting.imports import in_scope, plan_statement
 from codemods.store.project import Project
 
 # What a file without an import of its own may still say: `dist.barrier()`, `hvd.init()`, `mp.spawn(…)`.
+_LONGEST_SUBJECT = 60
 _NAMES = (b"dist.", b"hvd.", b"DDP(", b"DistributedSampler", b"DistributedDataParallel", b"world_size", b"mp.spawn")
 
 
@@ -84,6 +85,13 @@ class UnboundName(DdpCodemod):
     TRIGGERS = ((*GUARDS, *_NAMES), (*PROCESSES, *_NAMES))
     READS_TESTS = False
 
+    @classmethod
+    def commit_subject(cls, findings: Sequence[Finding]) -> str:
+        """With the import, where it is one that is short enough: `Add import torch.distributed as dist`."""
+        added = {edit.code for finding in findings for edit in finding.edits if isinstance(edit, NeedImport)}
+        said = f"Add {' '.join(added)}"
+        return said if len(added) == 1 and len(said) <= _LONGEST_SUBJECT else cls.subject
+
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or module.path.endswith(NOTEBOOK):
             return
@@ -94,12 +102,12 @@ class UnboundName(DdpCodemod):
         name, brought = lost.name.id, lost.brought
         edits, level, reason = _repair(module, lost) if brought is not None else ((), Applicability.DISPLAY, "")
         who = "rank 0 ends there with NameError, and the others wait" if lost.alone else "each rank ends there with NameError"
-        also = f" (also in line {', '.join(map(str, lost.others[:4]))})" if lost.others else ""
         evidence = [Evidence("static", lost.because, module.path, lost.name.lineno)]
         if brought is not None and brought.path:
             evidence.append(Evidence("static", f"this file has it by `{brought.code}`", brought.path))
+        evidence += [Evidence("static", f"it is read here too: {name}", module.path, line) for line in lost.others[:4]]
         return self.finding(
-            module, lost.name, f"nothing in this file binds `{name}`{also}: {who}",
+            module, lost.name, f"nothing in this file binds `{name}`: {who}",
             level=level, edits=edits, evidence=evidence, reason=reason if edits or reason else "import or define it",
         )  # fmt: skip
 

@@ -242,7 +242,7 @@ class MakedirsRace(DdpCodemod):
         message = f"every rank names {name or module.text_of(path)} after its own clock: the ranks start apart, and {makes}"
         reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
         at = clock or (call if given is None or given in walk(call) else given)
-        return self.finding(module, at, message, evidence=[shown], reason=reason)
+        return self.finding(module, at, message, evidence=[shown], reason=reason, severity="data")
 
     def _stamped_apart(
         self, module: SourceModule, project: Project, call: ast.Call, path: ast.expr, shown: Evidence
@@ -318,16 +318,16 @@ class MakedirsRace(DdpCodemod):
         if is_named_by_moment(module, path) and left(module, call, "each process reads a time of its own into the path"):
             return None
         what = module.text_of(path)
-        message = f"every rank creates {what}: all but the first fail with FileExistsError, and rank 0 waits for them"
+        message = f"every rank creates `{what}`: all but the first fail with FileExistsError"
         if tested := is_tested(module, call, path):
             message = (
-                f"every rank creates {what} where it is missing: of ranks that find it missing at once all but the first fail "
-                "with FileExistsError, and the others wait for them"
+                f"every rank creates `{what}` where it is missing: of ranks that find it missing at once all but the first fail "
+                "with FileExistsError"
             )
         if call.args and variance(project).argument(module, call, 0).cause is Cause.DATA:
             message = (
-                f"{what} is the folder of samples that several ranks have: of two ranks that come to it at once one fails with "
-                "FileExistsError, and the others wait for it"
+                f"`{what}` is the folder of samples that several ranks have: of two ranks that come to it at once one fails with "
+                "FileExistsError"
             )
         handler = handler_of(module, project, call)
         if (handler is not None and not goes_on(handler)) or is_run_by_nobody(project, module, call):

@@ -105,8 +105,8 @@ class ProgressBarOnEveryRank(DdpCodemod):
 
     code = "DDP208"
     severity = "noise"
-    subject = "Draw one progress bar"
-    must_show = "One bar is drawn, and the loop goes through the same items."
+    subject = "Draw the progress bar on one process"
+    must_show = "This bar is drawn once, and the loop goes through the same items."
     printed = ()
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",

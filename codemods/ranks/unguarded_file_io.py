@@ -40,6 +40,7 @@ from codemods.analysis.files.own_contents import holds_own
 from codemods.analysis.files.paths_in_statements import changed_paths_in, paths_in
 from codemods.analysis.files.reads_beside import for_readers
 from codemods.analysis.files.rounds_of_own import in_own_rounds
+from codemods.analysis.files.same_contents import writes_the_same
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.settings_dumps import is_unread_settings
@@ -69,7 +70,7 @@ from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.run_by_ranks import may_be_run_by_ranks
 from codemods.analysis.short_texts import shortened
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Edit, Evidence, Finding
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, Severity
 from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
@@ -242,7 +243,11 @@ class UnguardedFileIo(DdpCodemod):
             evidence = [Evidence("static", shortened(h.text_of(n)), h.path, line_of(n)) for h, n in found.way.frames[:3]]
             evidence.append(found.way.shown)
             reason = advice_for(project, found)
-            yield self.finding(found.module, found.at, message_of(found), evidence=evidence, reason=reason)
+            same = not found.removes and writes_the_same(project, found.home, [found.home.statement_of(found.file.call)])
+            severity: Severity = "noise" if same else ""
+            yield self.finding(
+                found.module, found.at, message_of(found), evidence=evidence, reason=reason, severity=severity
+            )
 
     def _early(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """Files that are kept to rank 0 by a test that is asked above the start of the group."""
@@ -387,9 +392,13 @@ class UnguardedFileIo(DdpCodemod):
             yield self.finding(module, run.first, message, evidence=evidence, reason=handed.told)
             return
         level, assumes = handed.level, handed.reason
+        same = not only_takes_away(files) and not in_class and writes_the_same(project, module, run.statements)
         guard = guard_edit(project, module, run.first, run.last, spelled.test, alone=not handed.edits)
         edits: list[Edit] = [guard, *spelled.edits, *handed.edits]
-        yield self.finding(module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes)
+        yield self.finding(
+            module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes,
+            severity="noise" if same else "",
+        )  # fmt: skip
 
     def _constructor(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
         output = effects_of_function(project, module, function).output

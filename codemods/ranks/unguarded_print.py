@@ -95,7 +95,7 @@ class UnguardedPrint(DdpCodemod):
     ```
 
     ## Safety
-    Safe: only statements that print go under the test, with the text they compute; the `print` of an Accelerator, a Fabric or a
+    Safe: only statements that print are changed, with the text they compute. The `print` of an Accelerator, a Fabric or a
     Trainer shows a line once for each node. A function of the project takes the place of a print where it hands on what it is
     given unchanged, tests the global rank and works with one process. A logger's level is set where its class builds it, once and
     in any case, if no line of it names the rank; the other ranks go on to log warnings. The test is the one the function uses
@@ -169,7 +169,7 @@ class UnguardedPrint(DdpCodemod):
     code = "DDP203"
     severity = "noise"
     subject = "Print from one process"
-    must_show = "Each line comes once, and the run goes on behind it."
+    must_show = "On one machine the changed lines come once, and the run goes on behind them."
     printed = ()
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",

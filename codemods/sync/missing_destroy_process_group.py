@@ -79,8 +79,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
     ```
 
     ## Safety
-    Safe: it runs when everything else is done, and does nothing where no group was started. It is put into no `finally`, as after
-    an error on one rank the destruction may wait for the others, and a barrier is not put in front of it.
+    Safe: it runs when everything else is done; where a run may have started no group, it asks for one first. It is put into no
+    `finally`, as after an error on one rank the destruction may wait for the others, and a barrier is not put in front of it.
 
     ## Refuses
     - Says nothing in a repository's own tests.
@@ -144,17 +144,16 @@ class MissingDestroyProcessGroup(DdpCodemod):
             destroys = f"{name}.destroy_process_group()"
             edit = InsertBefore if before else InsertAfter
             edits = [edit(module.path, module.span(at), destroys if started else _asked(entry, name, destroys))]
-        where = f"{starting.path}:{start.lineno}" if starting is not module else f"line {start.lineno}"
         anchor: ast.AST = at if at is not None else (entry.function or start)
         return self.finding(
             module,
             anchor,
-            f"the process group that {where} starts is never destroyed: the program ends here, and since torch 2.4 NCCL warns at "
-            "each exit that its resources may leak",
+            "the process group is never destroyed: the program ends here, and since torch 2.4 NCCL warns at each exit that its "
+            "resources may leak",
             level=Applicability.SAFE if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[
-                Evidence("static", starting.text_of(start.func), starting.path, start.lineno),
+                Evidence("static", f"{starting.text_of(start.func)} starts it", starting.path, start.lineno),
                 Evidence("static", "nothing that the program comes to calls destroy_process_group"),
             ],
             reason=reason,

@@ -123,9 +123,9 @@ class LightningTrainerArguments(DdpCodemod):
 
     code = "DDP801"
     severity = "crash"
-    subject = "Call the Trainer's arguments as Lightning calls them now"
+    subject = "Give the Trainer arguments that Lightning takes now"
     must_show = "The program makes its Trainer with the version of Lightning that is installed."
-    printed = ("Trainer.__init__() got an unexpected keyword argument",)
+    printed = ("Trainer.__init__() got an unexpected keyword argument", "You selected an invalid strategy name")
     TRIGGERS = (
         (b"lightning", *_STRATEGIES),
         (b"Trainer", b".trainer", b"[\"trainer\"]", b"['trainer']"),

@@ -41,7 +41,7 @@ def pull_body(
     words = words or Words()
     limit = max(min(limit, LONGEST - len(words.above) - len(words.below)), len(footer) + 2000)
     # the title says what the first heading does
-    text = harmless(folded(re.sub(r"\A# .*\n+", "", summary))).rstrip()
+    text = harmless(unlinked(re.sub(r"\A# .*\n+", "", summary))).rstrip()
     end = f"\n\n---\n\n{harmless(footer)}\n"
     room = limit - len(end) - len(sealed(marks)) - len(" lines=") - _TRACE * end.count("\n") - 2
     text = fit(text, room, per_line=_TRACE) + end
@@ -110,34 +110,9 @@ def footer(place: str) -> str:
     return "\n\n".join(f"<sub>{row}</sub>" for row in rows)
 
 
-def folded(text: str) -> str:
-    """The summary for a page on which headings are no targets: links to them become words, each file of a codemod folds up."""
-    out: list[str] = []
-    inside = in_codemod = False
-    for line, fenced in _lines(text):
-        if not fenced and line.startswith(("## ", "### ")):
-            if inside:
-                out += ["</details>", ""]
-                inside = False
-            if line.startswith("## "):
-                in_codemod = bool(re.match(r"## DDP\d{3} ", line))
-            elif in_codemod:
-                out.append(f"<details><summary>{_html(line[4:])}</summary>")
-                inside = True
-                continue
-        if inside and not fenced and line == "</details>":  # the codemod's own fold ends
-            out += [line, ""]
-            inside = in_codemod = False
-        out.append(line if fenced else re.sub(r"\[([^\]]+)\]\(#[^)\s]*\)", r"\1", line))
-    if inside:
-        out.append("</details>")
-    return "\n".join(out)
-
-
-def _html(text: str) -> str:
-    """A heading inside a tag, where Markdown is not read: escaped, a code span as a tag."""
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"(`+) ?(.+?) ?\1", r"<code>\2</code>", escaped)
+def unlinked(text: str) -> str:
+    """The summary for a page on which headings are no targets: links to them become words."""
+    return "\n".join(line if fenced else re.sub(r"\[([^\]]+)\]\(#[^)\s]*\)", r"\1", line) for line, fenced in _lines(text))
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:

@@ -7,6 +7,7 @@ from ddpfix.summary.commit_messages import SILENCED_COMMIT, SUMMARY_COMMIT, VARI
 from ddpfix.summary.context import NOT_RUN, Context, Launch
 from ddpfix.summary.document import LIMIT, render
 from ddpfix.summary.launches import launched, launches
+from ddpfix.summary.new_lines import in_lines_of
 from ddpfix.summary.proof_section import NOT_RUN_BESIDES, ShownProof, digest
 from ddpfix.summary.proof_section import read as read_proof
 from ddpfix.summary.tuning_section import Configuration, Measured, TuningTable
@@ -27,6 +28,7 @@ __all__ = [
     "closing_screen",
     "commit_message",
     "digest",
+    "in_lines_of",
     "launched",
     "launches",
     "read_proof",

@@ -1,4 +1,4 @@
-"""Commit messages: a subject of at most 72 characters, then what, why and where."""
+"""Commit messages: a subject of at most 72 characters, then what happens where, and why it may be changed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from codemods.api.findings import Applicability, Finding
 from ddpfix import catalog
 from ddpfix.project_renames import renamed
 from ddpfix.summary.markdown import bare, described, plural
-from ddpfix.summary.places import by_file, codemod_of, lines, skeleton
+from ddpfix.summary.places import by_file, codemod_of, spots
+from ddpfix.summary.told_alike import Alike, alike
 
 SUBJECT = 72
 WIDTH = 72
-MOST_FILES = 40
-MOST_KINDS = 4  # of messages
-MOST_REASONS = 2  # sentences: what the messages above leave open; the summary has all of it
+MOST_FILES = 12
+MOST_KINDS = 6  # of messages
+LONGEST_CONDITION = 200  # characters
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
@@ -45,58 +46,79 @@ says nothing of it from now on.
 
 
 def subject(code: str, name: str, findings: Sequence[Finding] = ()) -> str:
-    """What the commit of a codemod does, with its code. findings: those that it fixes."""
-    codemod = codemod_of(code)
-    own = bare(codemod.commit_subject(findings)) if codemod else ""
-    said = own or f"Fix {name}"
+    """What the commit of a codemod does, with its code, and with the file where it is only one. findings: those that it fixes."""
+    said = said_of(code, name, findings)
     tail = f" ({code})"
-    if len(said) + len(tail) > SUBJECT:
-        said = textwrap.shorten(said, SUBJECT - len(tail), placeholder=" …")
+    room = SUBJECT - len(tail)
+    if len(said) > room:
+        return textwrap.shorten(said, room, placeholder=" …") + tail
+    for file in _only_file(findings):
+        if len(longer := f"{said} in {file}") <= room and file not in said:
+            return longer + tail
     return said + tail
 
 
+def said_of(code: str, name: str, findings: Sequence[Finding]) -> str:
+    """What the fixes of a codemod do, in a few words."""
+    codemod = codemod_of(code)
+    return (bare(codemod.commit_subject(findings)) if codemod else "") or f"Fix {name}"
+
+
+def _only_file(findings: Sequence[Finding]) -> Sequence[str]:
+    """The one file that is changed, in full and by its name alone; nothing where there are several."""
+    paths = {f.path for f in findings} | {edit.path for f in findings for edit in f.edits}
+    if len(paths) != 1:
+        return ()
+    path = bare(paths.pop())
+    return (path, path.rpartition("/")[2])
+
+
 def commit_message(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
-    """The message of the commit that holds the work of one codemod."""
+    """The message of the commit that holds the work of one codemod: what happens at these places, and why it may be changed."""
     sections = codemod.sections()
     parts = [subject(codemod.code, codemod.rule_name(), findings)]
-    if findings and codemod.topic() not in catalog.OTHER_TOPICS:
+    ours = codemod.topic() not in catalog.OTHER_TOPICS
+    if findings and ours:
         parts += _told(findings)
     else:
         parts += [*_paragraphs(_summary(codemod, findings)), *_paragraphs(described(sections.get("What it does", "")))]
-    if codemod.topic() != "project":  # what a project asks for needs no argument
-        parts += _paragraphs(_first_sentences(sections.get("Why it matters", "")))
-    if unsafe := [f for f in findings if f.applicability is Applicability.UNSAFE]:
+    unsafe = [f for f in findings if f.applicability is Applicability.UNSAFE]
+    if ours and len(unsafe) < len(findings):
+        parts += _paragraphs(_condition(sections.get("Safety", "")))
+    if unsafe:
         reasons = list(dict.fromkeys(bare(f.reason) for f in unsafe if f.reason))
         text = "; ".join(reasons[:3]) + (f"; and {plural(len(reasons) - 3, 'more assumption')}" if len(reasons) > 3 else "")
         parts += _paragraphs(f"{plural(len(unsafe), 'fix rests', 'fixes rest')} on an assumption: {text or 'see the summary'}.")
-    if findings:
-        parts.append("\n".join(_files(findings)))
     return "\n\n".join(parts) + "\n"
 
 
 def _told(findings: Sequence[Finding]) -> list[str]:
-    """What was found here: each message once, with the number of its places; of those that differ in names alone the first."""
-    said: dict[str, list[Finding]] = {}
-    for finding in findings:
-        said.setdefault(bare(finding.message), []).append(finding)
-    shown: dict[str, str] = {}  # message -> its kind
-    for message in said:
-        kind = skeleton(message)
-        if kind not in shown.values() and len(shown) < MOST_KINDS:
-            shown[message] = kind
+    """What happens here: each kind of message once, with the places of it."""
+    kinds = alike(findings)
     parts = []
-    for message in shown:
-        found = said[message]
-        more = f" and {plural(len(found) - 1, 'more place')}" if len(found) > 1 else ""
+    for kind in kinds[:MOST_KINDS]:
         # an item of a list: no line begins with a word of the code, which could be one of ours, or one that closes an issue
-        parts += _paragraphs(f"- {bare(found[0].place)}{more}: {message}.")
-    rest = sum(len(found) for message, found in said.items() if message not in shown)
-    return [*parts, *([f"And {plural(rest, 'more place')} of the kind."] if rest else [])]
+        parts += _paragraphs(f"- {bare(kind.first.place)}: {bare(kind.first.message)}. {_others(kind)}")
+    rest = [f for kind in kinds[MOST_KINDS:] for f in kind.findings]
+    return [*parts, *(_paragraphs(f"- And {plural(len(rest), 'more place')}: {_spots(rest)}.") if rest else [])]
 
 
-def _first_sentences(text: str) -> str:
-    first = " ".join(textwrap.dedent(text).strip().split("\n\n")[0].split())
-    return " ".join(_SENTENCE.split(first)[:MOST_REASONS])
+def _others(kind: Alike) -> str:
+    rest = kind.findings[1:]
+    said = "The same" if kind.same_words else "Alike, with other names"
+    return f"{said}: {_spots(rest)}." if rest else ""
+
+
+def _spots(found: Sequence[Finding]) -> str:
+    files = by_file(found)
+    shown = [f"{bare(path)} {spots(here)}" for path, here in list(files.items())[:MOST_FILES]]
+    return "; ".join([*shown, *([f"and {plural(len(files) - MOST_FILES, 'more file')}"] if len(files) > MOST_FILES else [])])
+
+
+def _condition(safety: str) -> str:
+    """The first sentence of it, where that is short enough to tell of these places and not of a list of cases."""
+    first = _SENTENCE.split(" ".join(textwrap.dedent(safety).split("\n\n")[0].split()))[0]
+    return first if len(first) <= LONGEST_CONDITION else ""
 
 
 def _summary(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
@@ -104,14 +126,6 @@ def _summary(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
     pairs = renamed(findings) if codemod.topic() == "project" else []
     rows = "\n".join(f"- `{bare(old)}` is `{bare(new)}` now" for old, new in pairs)
     return f"{codemod.summary()}\n\n{rows}" if rows else codemod.summary()
-
-
-def _files(findings: Sequence[Finding]) -> list[str]:
-    files = by_file(findings)
-    # indented: git takes `word: text` at the end of a message for a trailer
-    rows = [f"  {bare(path)} ({lines(found)})" for path, found in list(files.items())[:MOST_FILES]]
-    more = [f"  and {plural(len(files) - MOST_FILES, 'more file')}"] if len(files) > MOST_FILES else []
-    return ["Files, with the lines as they were:", *rows, *more]
 
 
 def _paragraphs(text: str) -> list[str]:

@@ -7,37 +7,28 @@ from dataclasses import replace
 
 from codemods.api.findings import Finding
 from codemods.files.text_file import NOTEBOOK
-from ddpfix.project_renames import renamed
 from ddpfix.results import Fixed
 from ddpfix.summary import breakage, proof_section, review_section, tuning_section
-from ddpfix.summary.codemod_section import Detail, assumptions, section
-from ddpfix.summary.commit_messages import subject
+from ddpfix.summary.codemod_section import Detail, section
 from ddpfix.summary.context import Context
 from ddpfix.summary.excerpts import Hunk, hunks
-from ddpfix.summary.instructions import how_it_was_checked, how_it_was_made, how_to_take_back, how_to_test, not_run
+from ddpfix.summary.instructions import how_to_test
 from ddpfix.summary.left_alone import left_alone
-from ddpfix.summary.markdown import code, cut, folded_up, plural, prose, table
+from ddpfix.summary.markdown import code, cut, folded_up, plural
 from ddpfix.summary.new_lines import in_new_text
-from ddpfix.summary.places import (
-    by_code,
-    by_file,
-    codemod_of,
-    offered,
-    origin_of,
-    told,
-    unmade,
-    unsafe_fixed,
-)
+from ddpfix.summary.origin import how_it_was_made
+from ddpfix.summary.places import by_code, offered, told, unmade, unsafe_fixed
+from ddpfix.summary.undo import how_to_take_back
 
-_LINES = "Line numbers are those after the fixes; `ddpfix check` showed those before."
-_NO_TRAINING = "No training was run: see [Not run](#not-run)."
+_NO_TRAINING = "No training was run."
+_LINES = "Line numbers are those after the fixes."
 LIMIT = 30_000  # a forge takes 65,536 characters; what is longer is not read
 SHORTER = (
     Detail(),
-    Detail(files=60, facts=12, groups=16, pictures=2),
-    Detail(files=20, facts=6, groups=8, pictures=1),
-    Detail(files=8, facts=3, groups=4, words=500, pictures=0),
-    Detail(files=3, facts=1, groups=2, words=200, pictures=0),
+    Detail(files=60, groups=16, pictures=2),
+    Detail(files=20, groups=8, pictures=1, kinds=4, facts=2),
+    Detail(files=8, groups=4, pictures=0, kinds=2, facts=1),
+    Detail(files=3, groups=2, pictures=0, kinds=1, facts=0),
 )
 
 
@@ -94,20 +85,18 @@ def _document(fixed: Fixed, context: Context, changed: Sequence[Hunk], detail: D
     groups = dict(sorted(by_code(fixed.fixed).items(), key=lambda row: min(f.severity_rank for f in row[1])))
     out = _first_screen(fixed, context, groups)
     if groups:
-        out += how_it_was_checked(context, fixed)
+        out += ["## Fixes", ""]
+        for key, findings in groups.items():
+            out += section(key, findings, changed, fixed, detail)
         out += how_to_test(tuple(groups), fixed, context)
+    out += left_alone(fixed, context.launched, detail)
+    if groups:
         out += how_to_take_back(tuple(groups), context)
-    out += folded_up("Left alone, with the reasons", left_alone(fixed, context.launched, detail))
-    for key, findings in groups.items():
-        title = f"{key} {findings[0].name}: cause, safety and places"
-        out += folded_up(title, section(key, findings, changed, fixed, detail))
-    out += folded_up("What the unsafe fixes assume", assumptions(unsafe_fixed(fixed), detail))
     out += folded_up("Proof: before and after, on two processes", proof_section.section(context.proof)) if context.proof else []
     out += tuning_section.section(context.tuning) if context.tuning else []
     out += folded_up("Review", review_section.section(context.decided, detail)) if context.decided else []
-    out += folded_up("What was not run", not_run(context, fixed))
-    out += folded_up("How this was made", how_it_was_made(context, fixed))
-    if detail.items < 10**9:
+    out += folded_up("How this was made, and what was not run", how_it_was_made(context, fixed))
+    if changed and detail.items < 10**9:
         out += [f"Excerpts were left out to keep this under its length; {_all_of_it(context)}", ""]
     return "\n".join(out).rstrip() + "\n"
 
@@ -116,71 +105,23 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
     count, files = plural(len(fixed.fixed), "fix", "fixes"), plural(len(fixed.after), "file")
     if not groups:
         return ["# ddpfix: nothing was changed", "", *_counts(fixed), ""]
-    out = [f"# ddpfix: {count} in {files}", "", *_severities(fixed, context.launched, groups), *_tables(groups)]
-    unsafe = len(unsafe_fixed(fixed))
-    if unsafe:
-        out.append(
-            f"{len(fixed.fixed) - unsafe} of level safe, {unsafe} of level unsafe; what the unsafe ones "
-            "[assume](#what-the-unsafe-fixes-assume) was not checked."
-        )
-    else:
-        out.append("Level safe; the section of each codemod says why it may be changed.")
+    out = [f"# ddpfix: {count} in {files}", "", *_severities(fixed, context.launched, groups)]
+    if unsafe := len(unsafe_fixed(fixed)):
+        out.append(f"{len(fixed.fixed) - unsafe} of level safe, {unsafe} of level unsafe: those rest on what was not checked.")
     if context.branch:
         onto = f" on top of {code(context.base[:12])}" if context.base else ""
-        out.append(f"They are committed on {code(context.branch)}{onto}, one commit for each codemod.")
+        each = ", one commit for each codemod" if len(groups) > 1 else ""
+        out.append(f"Committed on {code(context.branch)}{onto}{each}.")
+    if context.decided:
+        out.append(f"Reviewed: {review_section.counts(context.decided)}; see [Review](#review).")
     ran = "They were run before and after: see [Proof](#proof)." if context.proof else _NO_TRAINING
-    reviewed = [f"Reviewed: {review_section.counts(context.decided)}; see [Review](#review)."] if context.decided else []
-    out += [*reviewed, *_counts(fixed), ran, _LINES, ""]
-    if context.branch:
-        out += folded_up("Commits", _commits(context, groups))
-    return out
+    more = "`ddpfix explain CODE` says more about a code."
+    return [*out, *_counts(fixed), f"{ran} {_LINES} {more}", ""]
 
 
 def _severities(fixed: Fixed, launched: frozenset[str], groups: dict[str, tuple[Finding, ...]]) -> list[str]:
     rows = breakage.breaks_today(groups, (*told(fixed), *offered(fixed)), launched)
-    return ["What breaks today when this code runs as several processes, the worst first:", "", *rows, ""] if rows else []
-
-
-HEADINGS = {
-    "": ("The fixes:", "Today", "Fixed"),
-    "project": ("What this project's own settings ask to be called otherwise:", "Old and new name", "Renamed"),
-    "plugins": ("What codemods of this team's own change:", "What it is about", "Changed"),
-}
-
-
-def _tables(groups: dict[str, tuple[Finding, ...]]) -> list[str]:
-    """What is wrong, what is renamed because the project asks for it, and what plug-ins change: a table each."""
-    out: list[str] = []
-    for origin, (said, what, made) in HEADINGS.items():
-        rows = [
-            (
-                f"{key} {code(findings[0].name)}",
-                _renames(findings) if origin == "project" else _summary(key, findings),
-                f"{len(findings)} in {plural(len(by_file(findings)), 'file')}",
-            )
-            for key, findings in groups.items()
-            if origin_of(key) == origin
-        ]
-        if rows:
-            out += [said, "", *table(("Codemod", what, made), rows), ""]
-    return out
-
-
-def _renames(findings: Sequence[Finding]) -> str:
-    pairs = renamed(findings)
-    more = [f"and {len(pairs) - 5} more"] if len(pairs) > 5 else []
-    return "<br>".join([*(f"{code(old)} → {code(new)}" for old, new in pairs[:5]), *more])
-
-
-def _commits(context: Context, groups: dict[str, tuple[Finding, ...]]) -> list[str]:
-    if context.commits:
-        return [f"- {code(sha[:10])} {prose(title)}" for sha, title in context.commits]
-    return [f"- {prose(subject(key, findings[0].name, findings))}" for key, findings in groups.items()]
-
-
-def _summary(key: str, findings: Sequence[Finding]) -> str:
-    codemod = codemod_of(key)
-    return codemod.summary() if codemod else prose(findings[0].message)
+    return [breakage.heading(rows), "", *rows, ""] if rows else []
 
 
 def _counts(fixed: Fixed) -> list[str]:

@@ -25,7 +25,7 @@ NUMBERS = frozenset({"plural", "len", "int"})
 PUT_TO_THE_TEST = frozenset({"render", "commit_message", "page"})
 # the whole of a text goes through: what is in it counts. name -> which arguments
 THROUGH: Mapping[str, tuple[int, ...]] = {
-    "harmless": (0,), "folded": (0,), "fit": (0,), "str": (0,), "list": (0,), "tuple": (0,), "sorted": (0,),
+    "harmless": (0,), "unlinked": (0,), "fit": (0,), "str": (0,), "list": (0,), "tuple": (0,), "sorted": (0,),
     "hidden": (0,), "filter": (1,), "dict.fromkeys": (0,), "re.sub": (1, 2), "subject": (0,),
 }  # fmt: skip
 KEEPING = frozenset({"strip", "rstrip", "lstrip", "removesuffix", "removeprefix", "lower", "upper", "split", "splitlines"})

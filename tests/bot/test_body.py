@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from ddpfix.bot.body import Words, fit, folded, footer, pull_body, words_in
+from ddpfix.bot.body import Words, fit, footer, pull_body, unlinked, words_in
 from ddpfix.bot.forge import Pull
 from ddpfix.bot.marks import Marks, Seal
 
@@ -23,45 +23,30 @@ def pull(body: str, author: str = "mender[bot]") -> Pull:
 SUMMARY = """\
 # ddpfix: 2 fixes in 1 file
 
-No training was run: see [Not run](#not-run), or [the manual](https://example.test/).
+No training was run: see [Not read](#not-read), or [the manual](https://example.test/).
 
-## DDP101 unsynced-metric: 2 fixes in 1 file
+## Fixes
+
+### Reduce `x` (DDP101): 2 places
 
 **Problem.** Something.
 
-### `a<b>&.py`
-
 ```diff
-### not a heading
+### see [Not read](#not-read)
 -x
 ```
 
-### Further files
-
-- `b.py`
-
 ## How to test
 
-### Not folded
+### Not read
 """
 
 
-def test_the_files_of_a_codemod_fold_up_and_nothing_else() -> None:
-    text = folded(SUMMARY)
-    assert "<details><summary><code>a&lt;b&gt;&amp;.py</code></summary>\n\n```diff\n### not a heading" in text
-    assert text.count("<details>") == text.count("</details>") == 2
-    assert "### Not folded" in text
-    assert text.index("</details>\n\n## How to test")
-    assert "see Not run, or [the manual](https://example.test/)" in text
-
-
-def test_files_fold_up_within_a_codemod_that_is_folded_itself() -> None:
-    inner = "## DDP101 a: 1 fix in 1 file\n\n### `b.py`\n\n- Line 1"
-    text = folded(
-        f"<details>\n<summary>DDP101</summary>\n\n{inner}\n\n</details>\n\n<details>\n<summary>Next</summary>\n\n</details>"
-    )
-    tags = re.findall(r"</?details>", text)
-    assert tags == ["<details>", "<details>", "</details>", "</details>", "<details>", "</details>"]
+def test_links_to_headings_are_words_and_nothing_else_is_touched() -> None:
+    text = unlinked(SUMMARY)
+    assert "see Not read, or [the manual](https://example.test/)" in text
+    assert "### see [Not read](#not-read)\n" in text  # code
+    assert text.replace("see Not read, or", "see [Not read](#not-read), or") == SUMMARY.rstrip("\n") + "\n" * text.endswith("\n")
 
 
 def test_a_body_says_what_the_title_does_not() -> None:

@@ -12,7 +12,7 @@ def test_fixes_come_as_a_pull_request(world: World) -> None:
     assert pull["title"] == "ddpfix: 1 safe fix in 1 file"
     assert not pull["draft"]
     assert world.file("model.py") == FIXED
-    for words in ("DDP101", "<details><summary><code>model.py</code></summary>", "/ddpfix rebuild", "enabled = false"):
+    for words in ("DDP101", "- `model.py:9`: ", "/ddpfix rebuild", "enabled = false"):
         assert words in pull["body"]
     assert git(world.git, "log", "-1", "--format=%an <%ae>|%cn", "ddpfix/safe").startswith("mender[bot] <4711+")
     trailers = git(world.git, "log", "-1", "--format=%(trailers:only)", "ddpfix/safe")
@@ -136,7 +136,7 @@ def test_safe_is_ready_and_unsafe_is_a_draft(world: World) -> None:
     world.commit({"hook.py": UNSAFE})
     assert world.actions() == {"safe": "created", "unsafe": "created"}
     assert [(p["branch"], p["draft"]) for p in world.repo.pulls.values()] == [("ddpfix/safe", False), ("ddpfix/unsafe", True)]
-    assert "What the unsafe fixes assume" in world.repo.pulls[2]["body"]
+    assert "- Not checked, at `hook.py` " in world.repo.pulls[2]["body"]
     assert world.actions() == {"safe": "unchanged", "unsafe": "unchanged"}
 
 

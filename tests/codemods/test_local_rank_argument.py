@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from codemods.launch.local_rank_argument import LocalRankArgument
@@ -499,3 +501,11 @@ def test_a_field_of_the_name_of_the_variable() -> None:
     check_transformed(RULE, script(SIMPLE), script(AWARE), files={"shares.py": shares})
     filled = "import os\n\n\ndef fill(cfg):\n    cfg.LOCAL_RANK = int(os.environ['LOCAL_RANK'])\n"
     check_nothing(RULE, script(SIMPLE), files={"shares.py": shares, "fill.py": filled})
+
+
+def test_a_commit_says_whether_the_variable_is_read() -> None:
+    (read,) = findings_of(LocalRankArgument, script('parser.add_argument("--local_rank", type=int, default=0)'))
+    assert LocalRankArgument.commit_subject([read]) == "Take the local rank as launchers give it"
+    spelled = replace(read, message="README.md (line 3) starts this script with torch.distributed.launch")
+    assert LocalRankArgument.commit_subject([spelled]) == "Accept `--local_rank` and `--local-rank`"
+    assert LocalRankArgument.commit_subject([spelled, read]) == "Take the local rank as launchers give it"

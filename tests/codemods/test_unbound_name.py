@@ -71,7 +71,7 @@ def test_a_helper_of_the_project() -> None:
 def test_horovod() -> None:
     source = "import torch\n\n\ndef main():\n    hvd.init()\n    torch.cuda.set_device(hvd.local_rank())\n"
     (found,) = check_transformed(RULE, source, with_import(source, "import horovod.torch as hvd"), unsafe=True)
-    assert "`hvd` (also in line 6)" in found.message
+    assert "`hvd`" in found.message and [e.line for e in found.evidence] == [5, 6]
     other = {"engine.py": "import horovod.torch as hvd\n\nhvd.init()\n"}
     (found,) = findings_of(RULE, source, other)
     assert found.applicability is Applicability.UNSAFE
@@ -255,3 +255,10 @@ def test_another_name_that_nothing_binds_is_read_first(first: str) -> None:
     assert findings_of(RULE, bound, files=files, path="loss.py")
     behind = GATHER.format(first="pass", rest=rest)  # the gather is come to first
     assert findings_of(RULE, behind, files=files, path="loss.py")
+
+
+def test_the_commit_names_the_import_where_there_is_one() -> None:
+    source = "import torch\n\n\ndef main(x):\n    dist.all_reduce(x)\n    return x / dist.get_world_size()\n"
+    (found,) = findings_of(RULE, source, {"b.py": "import torch.distributed as dist\n\ndist.barrier()\n"})
+    assert RULE.commit_subject([found]) == "Add import torch.distributed as dist"
+    assert RULE.commit_subject([]) == RULE.subject

@@ -1738,3 +1738,20 @@ def test_a_method_of_the_own_class_that_a_path_has_too(holder: str, told: bool) 
         "pl.Trainer(devices=2).fit(Net())\n"
     )
     assert bool(findings_of(UnguardedFileIo, source)) is told
+
+
+@pytest.mark.parametrize(
+    ("lines", "severity"),
+    [
+        (("shutil.copyfile('a.yaml', 'b.yaml')",), "noise"),
+        (("with open('a.json', 'w') as f:", "    json.dump(vars(args), f)"), "noise"),
+        (("with open('a.json', 'a') as f:", "    json.dump(vars(args), f)"), "data"),  # a line of each rank
+        (("with open('a.json', 'w') as f:", "    json.dump(scores, f)"), "data"),
+        (("shutil.copyfile('a.yaml', 'b.yaml')", "os.remove('a.yaml')"), "data"),
+    ],
+)
+def test_what_all_ranks_write_alike_loses_nothing(lines: tuple[str, ...], severity: str) -> None:
+    source = script("scores = measure(args)", TRAINER, "trainer.fit(args.model)", *lines)
+    source = source.replace("import json", "import json, shutil")
+    found = findings_of(UnguardedFileIo, source)
+    assert found and {f.severity for f in found} == {severity}

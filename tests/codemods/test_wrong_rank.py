@@ -843,7 +843,7 @@ def test_a_misnamed_option_that_means_one_process_elsewhere_is_told(more: str) -
     lines = ("dist.init_process_group('nccl')", "args.local_rank = dist.get_rank()", "torch.cuda.set_device(args.local_rank)")
     check_told(WrongRank, script(*lines), files={"nets.py": NETS, "more.py": more}, reason="ask for the global rank in more.py")
     handed = NAMED_LOCAL.format(source="dist.get_rank()", more="args.local_rank = local_rank")
-    check_told(WrongRank, handed, files={"nets.py": NETS, "more.py": more}, reason="goes on from line 11")
+    check_told(WrongRank, handed, files={"nets.py": NETS, "more.py": more}, reason="is read elsewhere too (line 11)")
 
 
 def test_a_misnamed_variable_that_is_handed_on_and_asked_is_told() -> None:

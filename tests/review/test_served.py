@@ -194,7 +194,7 @@ def test_apply_makes_what_was_accepted_and_ends(served: Running) -> None:
     chosen = at(review, "classifier/resnet.py", 69, "DDP101")
     done = served.post("apply", {"version": 1, "base": review.base, "decisions": {chosen.id: "accept"}}).json()
     assert done["branch"] == "ddpfix/review"
-    assert "Branch ddpfix/review" in done["screen"] and "## DDP101" in done["summary"]
+    assert "Branch ddpfix/review" in done["screen"] and "(DDP101): " in done["summary"]
     assert sh(served.repo, "diff", "--stat", "main", "ddpfix/review", "--", "*.py").splitlines()[-1].startswith(" 1 file changed")
     assert served.ended()
 

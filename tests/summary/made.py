@@ -117,6 +117,14 @@ def section(text: str, heading: str) -> str:
     return text[start : end if end >= 0 else len(text)]
 
 
+def block(text: str, code: str) -> str:
+    """What stands under the heading of a codemod among the fixes."""
+    start = re.search(rf"^### .* \({code}\): ", text, re.M)
+    assert start is not None, code
+    end = re.search(r"^##+ ", text[start.end() :], re.M)
+    return text[start.start() :][: start.end() - start.start() + (end.start() if end else len(text))]
+
+
 def fenced(text: str, language: str) -> list[str]:
     """The contents of the fenced blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)

@@ -20,11 +20,11 @@ def test_what_why_and_files() -> None:
     fixed = on_disk(CLASSIFIER)
     text = commit_message(LOGGED, [f for f in fixed.fixed if f.code == "DDP101"])
     first, blank, *_ = text.splitlines()
-    assert (first, blank) == ("Reduce epoch metrics over the ranks (DDP101)", "")
+    assert (first, blank) == ("Reduce epoch metrics over the ranks in classifier/resnet.py (DDP101)", "")
     assert "The codemod finds" not in text  # what it does elsewhere
     assert "- classifier/resnet.py:52: 'val/loss' is logged at epoch level" in " ".join(text.split())
-    assert "Since Lightning 1.7 an epoch value" in text
-    assert text.endswith("Files, with the lines as they were:\n  classifier/resnet.py (lines 52, 69)\n")
+    assert "Since Lightning 1.7 an epoch value" not in text  # what is so in general
+    assert text.count("classifier/resnet.py") == 3 and "classifier/resnet.py 69." in text  # in the subject, too
 
 
 def test_the_assumption_of_an_unsafe_fix_is_in_the_message() -> None:
@@ -73,7 +73,7 @@ def test_a_message_of_several_places_is_said_once() -> None:
     told = [f for f in in_memory({f"m{n}.py": MODEL for n in range(3)}).fixed if f.code == "DDP101"]
     text = " ".join(commit_message(LOGGED, told).split())
     assert text.count("is logged at epoch level") == 1
-    assert f"m0.py:{told[0].span.line} and 2 more places: " in text
+    assert f"m0.py:{told[0].span.line}: " in text and "The same: m1.py 9; m2.py 9." in text
 
 
 def test_of_messages_that_differ_in_names_one_is_said() -> None:
@@ -81,9 +81,17 @@ def test_of_messages_that_differ_in_names_one_is_said() -> None:
     many = [replace(told, message=told.message.replace("val/loss", f"val/loss{n}")) for n in range(5)]
     text = " ".join(commit_message(LOGGED, many).split())
     assert text.count("is logged at epoch level") == 1
-    assert "'val/loss0'" in text and "'val/loss1'" not in text and "And 4 more places of the kind." in text
+    assert "'val/loss0'" in text and "'val/loss1'" not in text and "Alike, with other names: m.py 9." in text
 
 
 def test_many_files_are_counted() -> None:
     fixed = in_memory({f"m{n}.py": MODEL for n in range(60)})
-    assert commit_message(LOGGED, fixed.fixed).endswith("  and 20 more files\n")
+    assert "and 47 more files." in " ".join(commit_message(LOGGED, fixed.fixed).split())
+
+
+def test_the_one_file_that_is_changed_is_named_where_there_is_room() -> None:
+    (told,) = in_memory({"model.py": MODEL}).fixed
+    assert subject("DDP101", "n", [told]) == "Reduce epoch metrics over the ranks in model.py (DDP101)"
+    deep = replace(told, path="a/very/long/way/down/to/model.py", fix=None)
+    assert subject("DDP101", "n", [deep]) == "Reduce epoch metrics over the ranks in model.py (DDP101)"
+    assert subject("DDP101", "n", [told, replace(told, path="b.py")]) == "Reduce epoch metrics over the ranks (DDP101)"

@@ -21,7 +21,7 @@ from codemods.files.source import SourceModule
 from codemods.store.project import Project
 from ddpfix.summary import render
 from ddpfix.summary.excerpts import MOST_LINES, Hunk, hunks
-from tests.summary.made import check_markdown, context, fenced, in_memory, section
+from tests.summary.made import block, check_markdown, context, fenced, in_memory
 
 
 class Marked(DdpCodemod):
@@ -116,14 +116,12 @@ def test_a_guard_and_what_follows_it_are_one_excerpt() -> None:
     assert changed(hunk) == ["-mark_io(1)", "+if rank == 0:", "+    mark_io(1, done=True)", "+wait()"]
 
 
-def test_lines_that_two_codemods_share_are_shown_once_and_named_under_the_other() -> None:
+def test_lines_that_two_codemods_share_are_shown_once() -> None:
     fixed = in_memory({"a.py": "import os\n\nmark(1)\nmark_io(1)\n"}, codemods=ALL)
     text = render(fixed, context(branch=None, base=None))
     check_markdown(text)
-    assert "+mark(1, done=True)" in fenced(section(text, "## DDP991"), "diff")[0]
-    other = section(text, "## DDP993")
-    assert fenced(other, "diff") == []
-    assert "Around lines 3-4 the excerpt stands under DDP991." in other
+    assert "+mark(1, done=True)" in fenced(block(text, "DDP991"), "diff")[0]
+    assert fenced(block(text, "DDP993"), "diff") == []
 
 
 def test_neighbouring_changes_are_one_excerpt_and_distant_ones_two() -> None:
@@ -153,7 +151,7 @@ def test_code_with_backticks_cannot_end_a_fence() -> None:
     text = render(in_memory({"a|b.py": source, "c`d.py": source}, codemods=ALL), context(branch=None, base=None))
     check_markdown(text)
     assert "`````diff" in text
-    assert "### `` c`d.py ``" in text or "### ``c`d.py``" in text
+    assert "``c`d.py``:" in text
 
 
 def test_a_long_excerpt_keeps_the_first_new_line() -> None:

@@ -36,26 +36,26 @@ def applied(repo: Path) -> tuple[Context, str]:
     dgit.commit_steps(now, steps, branch="ddpfix/fixes", run_id="run1")
     dgit.switch_to(repo, "ddpfix/fixes", run_id="run1")
     assert "git merge ddpfix/fixes~1" in closing_screen(fixed, given)
-    return given, section(text, "## How to take it back")
+    return given, section(text, "## Undo")
 
 
 def run(repo: Path, block: str) -> None:
-    for line in block.splitlines():
+    for line in block.split(" && "):
         subprocess.run(shlex.split(line), cwd=repo, check=True, capture_output=True)
 
 
 def test_merging_without_the_summary(repo: Path) -> None:
     _, part = applied(repo)
-    run(repo, fenced(part, "sh")[2])
+    run(repo, fenced(part, "sh")[0].splitlines()[-1])
     assert sh(repo, "branch", "--show-current") == "main"
     assert b"sync_dist=True" in blob(repo, "HEAD:model.py")
     assert sh(repo, "ls-tree", "--name-only", "HEAD").split() == ["README.md", "model.py"]
-    assert sh(repo, "log", "--format=%s", "-1") == "Reduce epoch metrics over the ranks (DDP101)"
+    assert sh(repo, "log", "--format=%s", "-1") == "Reduce epoch metrics over the ranks in model.py (DDP101)"
 
 
 def test_going_back_for_a_run_without_one_codemod(repo: Path) -> None:
     _, part = applied(repo)
-    switch, again = fenced(part, "sh")[1].splitlines()
+    switch, again = next(row for row in fenced(part, "sh")[0].splitlines() if "--ignore" in row).split(" && ")
     run(repo, switch)
     assert sh(repo, "branch", "--show-current") == "main"
     assert again == "ddpfix apply . --ignore DDP101 --branch ddpfix/fixes-without-ddp101"

@@ -28,14 +28,14 @@ def _told(found: Finding, code: str, path: str, severity: Severity) -> Finding:
 
 def test_the_most_severe_codemod_comes_first() -> None:
     fixed = left(("DDP101", "a.py", "noise"), ("DDP203", "a.py", "data"), ("DDP302", "a.py", "crash"))
-    heads = [line.split()[1] for line in left_alone(fixed, frozenset(), Detail()) if line.startswith("### ")]
-    assert heads == ["DDP302", "DDP203", "DDP101"]
+    codes = [line.split()[3].rstrip(":") for line in left_alone(fixed, frozenset(), Detail()) if line.startswith("- ")]
+    assert codes == ["DDP302", "DDP203", "DDP101"]
 
 
 def test_a_file_that_a_command_starts_is_named_among_many() -> None:
     fixed = left(*(("DDP101", f"tool{n:02}.py", "noise") for n in range(20)))
     (row,) = [line for line in left_alone(fixed, frozenset({"tool19.py"}), Detail()) if line.startswith("- ")]
-    assert row.startswith("- 20 places, `tool19.py` ")
+    assert row.startswith("- `tool19.py` ")
     assert "and 14 more files" in row and "`tool05.py`" not in row
 
 
@@ -55,18 +55,31 @@ def test_files_with_a_loss_of_data_are_named() -> None:
 def test_the_first_screen_names_what_stays() -> None:
     fixed = left(("DDP101", "a.py", "noise"), ("DDP203", "b.py", "data"), ("DDP203", "d.py", "data"), ("DDP302", "c.py", "crash"))
     crash, data, noise = breaks_today({}, told(fixed), frozenset({"d.py"}))
-    assert crash.startswith("- **Crash**: not fixed: `c.py:") and crash.endswith(" (DDP302)")
+    assert crash.startswith("- **Crash**: `'val/loss'` is logged at epoch level without being reduced over the ranks (DDP302): ")
+    assert crash.endswith(" not fixed")
     assert data.index("`d.py:") < data.index("`b.py:")  # a command starts it
-    assert noise == "- **Noise or lost time**: not fixed: 1 place (DDP101)"
+    assert noise == "- **Noise or lost time**: 1 place not fixed (DDP101)"
     assert crash in render(fixed, context()).split("\n## ")[0]
+
+
+def test_what_is_fixed_and_what_stays_of_one_code_are_one_part() -> None:
+    fixed = left(("DDP101", "a.py", "data"))
+    (row,) = breaks_today({"DDP101": fixed.fixed}, told(fixed))
+    assert row.count("DDP101") == 1 and "1 place fixed, `a.py:9` not fixed" in row
 
 
 def test_many_places_that_stay_are_counted() -> None:
     (row,) = breaks_today({}, told(left(*(("DDP203", f"m{n}.py", "data") for n in range(5)))))
-    assert row.count("(DDP203)") == 3 and row.endswith(" and 2 more places")
+    assert row.count("`m") == 3 and row.endswith("; 2 more places not fixed")
 
 
-def test_it_stands_before_the_sections_of_the_codemods() -> None:
+def test_many_lines_are_folded_up_and_few_are_not() -> None:
+    codes = ("DDP101", "DDP103", "DDP202", "DDP203", "DDP204", "DDP205", "DDP302", "DDP303", "DDP304", "DDP305", "DDP306")
+    assert "<details>" in left_alone(left(*((code, "a.py", "data") for code in codes)), frozenset(), Detail())
+    assert "<details>" not in left_alone(left(*((code, "a.py", "data") for code in codes[:9])), frozenset(), Detail())
+
+
+def test_it_stands_between_the_fixes_and_the_undoing() -> None:
     text = render(left(("DDP101", "a.py", "data")), context())
-    assert text.index("## Left alone") < text.index("cause, safety and places") < text.index("## How this was made")
+    assert text.index("## Fixes") < text.index("## Left alone") < text.index("## Undo")
     assert "nobody knows how" in section(text, "## Left alone").casefold()

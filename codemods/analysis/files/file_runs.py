@@ -33,7 +33,7 @@ HOOKS = OBSERVERS | HF_CALLBACK_HOOKS
 NOT_READ = "assumes that the other ranks do not read it:"
 _EXISTS = lazy(r"\b(?:exists|isdir|isfile|is_dir|is_file)\(")
 _WRITES = frozenset({"write", "writerow", "writelines"})
-_MOVES = frozenset({"remove", "unlink", "rmtree", "rmdir", "rename", "replace", "move"})
+TAKES_AWAY = frozenset({"remove", "unlink", "rmtree", "rmdir", "rename", "replace", "move"})
 
 
 def used_behind(project: Project, module: SourceModule, function: FunctionNode) -> int | None:
@@ -153,7 +153,7 @@ def takes_away(
 
     In a hook the ranks come together; there only a path that is used again below is one that they may miss.
     """
-    gone = next((e.text for e in run.effects.output if e.kind is Kind.FILE and e.called in _MOVES), "")
+    gone = next((e.text for e in run.effects.output if e.kind is Kind.FILE and e.called in TAKES_AWAY), "")
     if not gone or not in_class or isinstance(function, ast.Module) or function.name not in HOOKS:
         return gone
     end = run.last.end_lineno or run.last.lineno

@@ -78,7 +78,7 @@ def _by_own_trainer(project: Project, module: SourceModule, function: FunctionNo
         trains = any(dotted(c.func) == f"{name}.train" for c in module.calls_named("train") if module.function_of(c) is function)
         if trains and module.function_of(call) is function and made_own_trainer(project, module, call):
             text = f"{module.text_of(call.func)} is derived from transformers' Trainer"
-            return Evidence("static", text, module.path, call.lineno)
+            return Evidence("several", text, module.path, call.lineno)
     return None
 
 
@@ -135,7 +135,7 @@ def joins_below(project: Project, module: SourceModule, function: FunctionNode |
             continue
         if joined := _joins(project, site.module, site.node):
             text = f"{module.text_of(call.func)} comes to {joined}"
-            return Evidence("static", text, module.path, call.lineno)
+            return Evidence("several", text, module.path, call.lineno)
     return None
 
 

@@ -155,8 +155,8 @@ def _misnamed(project: Project, module: SourceModule, source: ast.expr, places: 
         return DeviceRank(source, rank, inline)
     if (other := read_otherwise(project, name, module.function_of(source))) is not None:
         reason = (
-            f"`{name}` goes on from line {line_of(further)}: take LOCAL_RANK where it is bound, and ask for the global rank in "
-            f"{other[0]}:{other[1]} where one process of all nodes is meant"
+            f"`{name}` is read elsewhere too (line {line_of(further)}): bind it to LOCAL_RANK, and ask for the global rank in "
+            f"{other[0]}:{other[1]}, where the one process of all nodes is meant"
         )
         return DeviceRank(source, rank, (), reason)
     return DeviceRank(source, rank, _at_the_source(project, module, source) or inline)
