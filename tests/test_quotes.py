@@ -12,6 +12,7 @@ SINGLE = """
     import torch
     state = torch.load('last.pt')
     name = 'run'
+    names = ['a', 'b', 'c', 'd', 'e']
     other = "isn't"
     """
 
@@ -20,10 +21,12 @@ SINGLE = """
     ("source", "quote"),
     [
         (SINGLE, "'"),
-        ('a = "x"\nb = "y"\nc = \'z\'\n', '"'),
-        ("a = f'{1}{2}{3}'\nb = \"x\"\nc = \"y\"\n", '"'),  # an f-string is one string, however many parts it has
+        (f"a = {['x'] * 4 + ['y'] * 4}\nb = 'z'\n".replace("'y'", '"y"'), "'"),
+        (f"a = {['x'] * 4 + ['y'] * 4}\nb = \"z\"\n".replace("'y'", '"y"'), '"'),
+        (f"a = f'{{1}}{{2}}{{3}}{{4}}{{5}}'\nb = {['y'] * 8}".replace("'y'", '"y"'), '"'),  # an f-string is one string
         ("a = 1\n", '"'),
-        ('"""One."""\n"""Two."""\na = r\'x\'\n', "'"),  # long strings do not count
+        ("a, b = 'x', 'y'\n", '"'),  # too few to tell
+        ('"""One."""\n"""Two."""\n' * 9 + f"a = {['x'] * 8}\n".replace("'x'", "r'x'"), "'"),  # long strings do not count
     ],
 )
 def test_quote_of_most_strings(source: str, quote: str) -> None:
@@ -53,10 +56,10 @@ def test_a_file_of_double_quotes_keeps_them() -> None:
 
 
 def test_what_stands_there_keeps_its_own() -> None:
-    module = module_of("a, b, c = 'x', 'y', 'z'\ncall(\"name\")\n")
+    module = module_of(f"a = {['x'] * 9}\ncall(\"name\")\n")
     assert with_its_quotes(module, 'call("name", "new")', span(module, 'call("name")')) == "call(\"name\", 'new')"
 
 
 def test_nothing_is_turned_within_an_f_string() -> None:
-    module = module_of("a, b, c = 'x', 'y', 'z'\nprint(f'{rank} of 2')\n")
+    module = module_of(f"a = {['x'] * 9}\nprint(f'{{rank}} of 2')\n")
     assert with_its_quotes(module, 'int(os.environ["RANK"])', span(module, "f'")) == 'int(os.environ["RANK"])'

@@ -10,6 +10,7 @@ from codemods.api.findings import Span
 from codemods.files.source import SourceModule, once_a_module
 from codemods.runtime.lazy_pattern import lazy
 
+_ENOUGH = 8  # strings of a file that show a habit
 _BEGIN = lazy(r"[A-Za-z]{0,2}(?P<quotes>\"\"\"|'''|\"|')")
 
 
@@ -41,11 +42,11 @@ def _may_turn(string: str) -> bool:
 
 @once_a_module
 def preferred_quote(module: SourceModule) -> str:
-    """The quote that most strings of a file stand in, docstrings and other long ones left out; the double one where none does."""
+    """The quote that most strings of a file stand in, docstrings and other long ones left out; the double one where few do."""
     counts = {"'": 0, '"': 0}
     strings = [*module.nodes(ast.JoinedStr), *(n for n in module.nodes(ast.Constant) if isinstance(n.value, str))]
     for line, column in {(s.line, s.column) for s in map(module.span, strings)}:
         found = _BEGIN.match(module.lines[line - 1], column)
         if found is not None and found["quotes"] in counts:
             counts[found["quotes"]] += 1
-    return "'" if counts["'"] > counts['"'] else '"'
+    return "'" if counts["'"] > counts['"'] and sum(counts.values()) >= _ENOUGH else '"'
