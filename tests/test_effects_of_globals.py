@@ -13,10 +13,11 @@ MAIN = (
     "    print('numbered')\n"
 )
 FILLING = [
-    "NUMBERS = {}\n\n\ndef number(names):\n    print('names:', names)\n    for i, name in enumerate(names):\n        NUMBERS[name] = i\n",
+    "NUMBERS = {}\n\n\ndef number(names):\n    print('names:', names)\n    for i, name in enumerate(names):\n"
+    "        NUMBERS[name] = i\n",
     "NAMES = []\n\n\ndef number(names):\n    print('names:', names)\n    NAMES.extend(names)\n",
-    "SEEN = set()\n\n\ndef number(names):\n    def note(name):\n        SEEN.add(name)\n        print(name)\n    for name in names:\n"
-    "        note(name)\n",
+    "SEEN = set()\n\n\ndef number(names):\n    def note(name):\n        SEEN.add(name)\n        print(name)\n"
+    "    for name in names:\n        note(name)\n",
 ]
 
 

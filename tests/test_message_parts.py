@@ -35,7 +35,7 @@ HEADER = "print('The classes:')"
     "body",
     [
         ("for name in args.names:", "    args.number += 1", "    while args.more:", "        print(args.take())"),
-        ("for name in args.names:", "    try:", "        args.look(name)", "        print(name, args.take())", "    finally:", "        pass"),
+        ("for name in args.names:", "    try:", "        print(name, args.take())", "    finally:", "        args.look(name)"),
         ("first = args.first", "for name in args.names:", "    print(args.take(name))"),
     ],
 )
