@@ -45,12 +45,13 @@ class UnguardedPrint(DdpCodemod):
     """A print that every rank makes, so that each line appears once for each process.
 
     ## What it does
-    Finds prints in hooks and methods of Lightning and transformers classes, and in functions that know the rank, that every rank
-    reaches, and lets them through on rank 0 alone: by a function of the project that does nothing but print there (`log0(…)`),
-    where the file has it at hand, by the `print` of the object that knows the rank (`accelerator.print`, `fabric.print`,
-    `trainer.print` from Lightning 2.1 on, `self.print` of a module), by the level of a logger that the class builds itself, else
-    by a test. Neighbours share one, an `if` that holds nothing else takes it into its own, and a function that only prints is
-    left at its top. Decorates a function of a Lightning file that does nothing but print with `rank_zero_only` (unsafe).
+    Finds prints in hooks and methods of Lightning and transformers classes, and in functions that know the rank, that every
+    rank reaches, and lets them through on rank 0 alone: by a function of the project that does nothing but print there
+    (`log0(…)`), where the file has it at hand or imports something else of that file, by a method of the class
+    (`self.log0(…)`), by the `print` of the object that knows the rank (`accelerator.print`, `fabric.print`, `trainer.print`
+    from Lightning 2.1 on, `self.print` of a module), by the level of a logger that the class builds itself, else by a test.
+    Neighbours share one, an `if` that holds nothing else takes it into its own, and a function that only prints is left at its
+    top. Decorates a function of a Lightning file that does nothing but print with `rank_zero_only` (unsafe).
 
     ## Why it matters
     Each line appears once for each process: with eight processes a log is eight times as long, and the line of one rank that
@@ -109,6 +110,9 @@ class UnguardedPrint(DdpCodemod):
     - Values that a rank has for itself: drawn at random where no common seed is certain, counted over the parameters of its stage
       of a pipeline; lines under a test of its device or environment; numbers of an evaluation step, and of an evaluation loop of
       a Trainer that gathers nothing; numbers in a function that prints other lines for each rank.
+    - A header whose loop of lines stays, and such lines below a header that stays; one end of a work whose other end stays
+      (`Saving`, `Saved`); a line of the same text as one that stays. Where the other one is unsafe, so is this one.
+    - Calls of functions that fill a container of their file, whatever they print.
     - Lines beside a file that every rank writes: one test belongs round both, and a guarded line alone would hide it.
     - Lines of a function or a script in which no test is known at most of the prints: the rest would go on being repeated.
     - Lines about a batch that is short in `predict_step`: Lightning does not pad what the ranks predict.

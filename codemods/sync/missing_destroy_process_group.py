@@ -80,8 +80,9 @@ class MissingDestroyProcessGroup(DdpCodemod):
     ```
 
     ## Safety
-    Safe: it runs when everything else is done, and does nothing where no group was started. It is put into no `finally`, as after
-    an error on one rank the destruction may wait for the others, and a barrier is not put in front of it.
+    Safe: it runs when everything else is done, and does nothing where no group was started: it asks for the group by the test
+    of its start, which still holds, by a function of the project that answers just that, or by torch's own. It is put into no
+    `finally`, as after an error on one rank the destruction may wait for the others, and a barrier is not put in front of it.
 
     ## Refuses
     - Says nothing in a repository's own tests.

@@ -13,6 +13,7 @@ from ddpfix.summary.excerpts import Hunk
 from ddpfix.summary.markdown import code, described, fence, numbers, plural, prose, sentence, written
 from ddpfix.summary.places import by_code, by_file, by_reason, codemod_of, lines, origin_of, skeleton, where
 from ddpfix.summary.rank_flow import drawn, flow_of
+from ddpfix.summary.remaining_lines import remaining
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def section(key: str, findings: Sequence[Finding], hunks: Sequence[Hunk], fixed:
         rests = plural(len(unsafe), "fix rests", "fixes rest")
         out += [f"{rests} on an assumption: see [below](#what-the-unsafe-fixes-assume).", ""]
     out += _evidence(findings, fixed, detail)
+    out += remaining(findings)
     out += pictures(findings, detail.pictures)
     return [*out, *_files(key, files, hunks, detail, {skeleton(first.message)})]
 

@@ -23,8 +23,10 @@ def in_new_text(fixed: Fixed) -> Fixed:
 def _moved(finding: Finding, lines: dict[str, Lines]) -> Finding:
     span = finding.span
     start, end = _line(lines, finding.path, span.line), _line(lines, finding.path, span.end_line)
-    evidence = tuple(replace(e, line=_line(lines, e.path, e.line)) for e in finding.evidence)
-    return replace(finding, span=replace(span, line=start, end_line=max(start, end)), evidence=evidence)
+    evidence, remaining = (
+        tuple(replace(e, line=_line(lines, e.path, e.line)) for e in part) for part in (finding.evidence, finding.remaining)
+    )
+    return replace(finding, span=replace(span, line=start, end_line=max(start, end)), evidence=evidence, remaining=remaining)
 
 
 def _line(lines: dict[str, Lines], path: str, line: int) -> int:
