@@ -59,7 +59,8 @@ def _as_quoted(module: SourceModule, edits: tuple[Edit, ...]) -> tuple[Edit, ...
         for name in ("code", "test", "value") if edit.path == module.path else ():
             given = getattr(edit, name, "")
             if '"' in given and (code := with_its_quotes(module, given, edit.span)) != given:
-                edit = replace(edit, **{name: code})
+                changed: dict[str, Any] = {name: code}
+                edit = replace(edit, **changed)
         out.append(edit)
     return tuple(out)
 

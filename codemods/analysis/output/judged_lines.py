@@ -100,7 +100,7 @@ def _asked(
 def _repeated(project: Project, module: SourceModule, function: FunctionNode | ast.Module) -> list[ast.stmt]:
     """The statements of a function that are a print which every rank comes to, none of `except`."""
     scope = None if isinstance(function, ast.Module) else function
-    found = []
+    found: list[ast.stmt] = []
     for call in module.calls_named("print"):
         statement = module.parent(call)
         if module.function_of(call) is not scope or not isinstance(statement, ast.Expr) or dotted(call.func) != "print":

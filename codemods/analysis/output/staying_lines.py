@@ -43,7 +43,7 @@ def why_it_stays(project: Project, module: SourceModule, function: FunctionNode 
     if of_bad_numbers(module, run.statements) or reports_bad_numbers(project, run):
         return "it reports a number that went wrong on one rank"
     if is_of_a_first_run(project, module, run.first) or is_behind_what_zero_fills(project, module, run.first):
-        return "the other ranks come later, or have nothing to tell"
+        return "the other ranks find nothing to do there"
     if own_line(project, module, function, run.statements).own is Own.RESULT:
         return OWN_SHARE  # no repetition: what a guard takes from the other ranks is shown nowhere else
     if stands_beside_files(project, module, run):
