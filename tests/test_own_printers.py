@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from codemods.api.findings import Applicability, ReplaceExpression
@@ -217,3 +219,103 @@ def test_an_assumption_is_about_the_printer() -> None:
     assert found.applicability is Applicability.UNSAFE
     assert found.reason == "assumes that `log0` knows the rank by then"
     assert [e.code for e in found.edits if isinstance(e, ReplaceExpression)] == ["log0"]
+
+
+METHOD = """
+    import torch.distributed as dist
+    {imported}
+
+    class Run:
+        def __init__(self, accelerator, args):
+            self.accelerator = accelerator
+            self.args = args
+
+        def print(self, message):
+            {body}
+
+        def prepare(self):
+            self.print("prepares")
+
+        def train(self, rank, loader):
+            self.accelerator.step()
+            {line}
+            self.accelerator.step()
+"""
+BY_ACCELERATOR = "'On one process.'\n        self.accelerator.print(message)"
+BY_GROUP = "if not dist.is_initialized() or dist.get_rank() == 0:\n            print(message)"
+ACCELERATE = "from accelerate import Accelerator"
+
+
+def of_class(body: str, line: str = "print(f'of {len(loader)}')", *, imported: str = ACCELERATE, more: str = "") -> str:
+    return textwrap.dedent(METHOD).format(body=body, line=line, imported=imported) + textwrap.dedent(more)
+
+
+@pytest.mark.parametrize("body", [BY_ACCELERATOR, BY_GROUP])
+def test_a_method_of_the_class(body: str) -> None:
+    check_transformed(UnguardedPrint, of_class(body), of_class(body, "self.print(f'of {len(loader)}')"))
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "more"),
+    [
+        (BY_ACCELERATOR, "print('of', len(loader))", ""),  # it takes one message
+        ("print(message)", "print('a')", ""),
+        ("self.args.lines += 1\n        self.accelerator.print(message)", "print('a')", ""),
+        (BY_ACCELERATOR, "print('a')", "\n\nclass Loud(Run):\n    def print(self, message):\n        print(message)\n"),
+    ],
+)
+def test_a_method_that_does_other_than_print_the_message(body: str, line: str, more: str) -> None:
+    found = findings_of(UnguardedPrint, of_class(body, line, more=more))
+    assert not any(getattr(e, "code", "") == "self.print" for f in found for e in f.edits)
+
+
+def test_a_method_that_nothing_of_the_class_calls_is_no_word_of_it() -> None:
+    source = of_class(BY_ACCELERATOR).replace('self.print("prepares")', "pass")
+    assert not any(getattr(e, "code", "") == "self.print" for f in findings_of(UnguardedPrint, source) for e in f.edits)
+
+
+WORDS = (
+    "import torch.distributed as dist\n\nKINDS = 3\n\n\ndef print_first(*words):\n    if dist.is_initialized():\n"
+    "        if dist.get_rank() == 0:\n            print(*words)\n    else:\n        print(*words)\n"
+)
+OTHER = "from tools.words import print_first\n\n\ndef test(args):\n    print_first('tests', args)\n"
+DATA = """
+    import torch.distributed as dist
+    from tools.words import {names}
+
+
+    def load(args, rank=0):
+        parts = args.parts(KINDS)
+        {line}
+        {more}
+        return args.load(parts)
+
+
+    def main(args):
+        dist.init_process_group("nccl")
+        load(args, rank=dist.get_rank())
+"""
+BESIDE = {"tools/__init__.py": "", "tools/words.py": WORDS, "other.py": OTHER}
+
+
+def data(names: str, line: str, more: str = "args.work()") -> str:
+    return textwrap.dedent(DATA).format(names=names, line=line, more=more)
+
+
+def test_a_function_beside_what_the_file_imports() -> None:
+    before, after = data("KINDS", "print('parts', parts)"), data("KINDS, print_first", "print_first('parts', parts)")
+    check_transformed(UnguardedPrint, before, after, files=BESIDE)
+
+
+@pytest.mark.parametrize(
+    ("files", "more"),
+    [
+        (BESIDE, "if rank == 0: args.save()"),  # the function has its own word
+        ({**BESIDE, "other.py": "from tools.words import KINDS\n"}, "args.work()"),  # nobody prints by it
+        ({**BESIDE, "tools/words.py": WORDS.replace("if dist.get_rank() == 0:", "if True:")}, "args.work()"),
+        (BESIDE, "print_first = args.first"),
+    ],
+)
+def test_a_function_that_is_not_brought_in(files: dict[str, str], more: str) -> None:
+    found = findings_of(UnguardedPrint, data("KINDS", "print('parts', parts)", more), files)
+    assert found and not any(getattr(e, "code", "") == "print_first" for f in found for e in f.edits)

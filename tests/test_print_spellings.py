@@ -120,3 +120,92 @@ def test_another_program_of_the_repository_prints_as_before() -> None:
     imports = "from module import main\nfrom quiet import quiet\n\n"
     check_nothing(UnguardedPrint, body, files={"quiet.py": helper, "train.py": f"{imports}quiet(True)\nmain(None)\n"})
     assert findings_of(UnguardedPrint, body, {"quiet.py": helper, "train.py": f"{imports}main(None)\n"})
+
+
+SET = "args.place, args.rank, args.size = args.ask()"
+
+
+@pytest.mark.parametrize(
+    ("above", "between"),
+    [
+        ((SET,), ()),
+        (("args = args.parse()", SET), ()),
+        ((SET,), ("keep(args)",)),
+    ],
+)
+def test_a_field_that_the_function_asks_further_down(above: tuple[str, ...], between: tuple[str, ...]) -> None:
+    keep = "def keep(args):\n    args.kept = True\n\n\n"
+    rest = (*between, "if args.rank == 0:", "    args.save()")
+    before = torch_main(START, *above, "args.work()", 'print("begins")', "args.work()", *rest)
+    after = torch_main(START, *above, "args.work()", "if args.rank == 0:", '    print("begins")', "args.work()", *rest)
+    check_transformed(UnguardedPrint, before.replace("def main", f"{keep}def main"), after.replace("def main", f"{keep}def main"))
+
+
+@pytest.mark.parametrize(
+    ("above", "between"),
+    [
+        ((), ()),  # whoever set it may do so in between
+        (("args.rank = 0",), ()),
+        ((SET, "args = args.parse()"), ()),
+        ((SET,), ("args.rank = args.ask_again()",)),
+        ((SET,), ("start(args)",)),
+        (("if args.many:", f"    {SET}"), ()),
+    ],
+)
+def test_a_field_that_may_be_another_by_then(above: tuple[str, ...], between: tuple[str, ...]) -> None:
+    start = "def start(args):\n    args.rank = dist.get_rank()\n\n\n"
+    rest = (*between, "if args.rank == 0:", "    args.save()")
+    source = torch_main(START, *above, "args.work()", 'print("begins")', "args.work()", *rest)
+    found = findings_of(UnguardedPrint, source.replace("def main", f"{start}def main") if "start(" in source else source)
+    assert [getattr(e, "test", "") for f in found for e in f.edits] == ["dist.get_rank() == 0"]
+
+
+INNER = """
+    import torch.distributed as dist
+
+
+    def main(args):
+        dist.init_process_group("nccl")
+        {bound}
+
+        def epoch(loader):
+            {inner}
+            for batch in loader:
+                if args.first:
+                    {line}
+                    batch.load()
+            if rank == 0:
+                args.save()
+
+        epoch(args.loader){behind}
+"""
+
+
+def inner(bound: str, *, line: str = 'print("again")', first: str = "args.begin()", behind: str = "") -> str:
+    return textwrap.dedent(INNER).format(bound=bound, line=line, inner=first, behind=behind)
+
+
+def test_a_name_of_the_function_round_it_that_is_asked_further_down() -> None:
+    guarded = 'if rank == 0:\n                        print("again")'.replace("                        ", " " * 20)
+    bound = "rank = dist.get_rank()"
+    check_transformed(UnguardedPrint, inner(bound), inner(bound, line=guarded))
+
+
+def test_a_name_that_the_function_round_it_changes() -> None:
+    bound = "rank = dist.get_rank()"
+    check_nothing(UnguardedPrint, inner(bound, behind="\n    rank = args.number"))
+    check_nothing(UnguardedPrint, inner(f"if args.many:\n        {bound}\n    else:\n        args.alone()"))
+
+
+def test_the_names_of_a_comprehension_are_nobody_elses() -> None:
+    lines = ('print(f"of {sum(p.size for p in args.parts)}")', "args.work()", "for p in args.parts:", "    args.add(p)")
+    after = ("if dist.get_rank() == 0:", f"    {lines[0]}", *lines[1:])
+    check_transformed(UnguardedPrint, torch_main(START, "args.work()", *lines), torch_main(START, "args.work()", *after))
+
+
+def test_the_test_that_stands_beside_it_comes_first() -> None:
+    lines = ("first = args.rank == 0", "if args.rank == 0:", "    args.open()", "args.work()", "args.more()", "args.last()")
+    beside = ("if first:", "    args.save()")
+    before = torch_main(START, "args.rank = dist.get_rank()", *lines, 'print("saves")', *beside)
+    after = torch_main(START, "args.rank = dist.get_rank()", *lines, "if first:", '    print("saves")', "    args.save()")
+    check_transformed(UnguardedPrint, before, after)

@@ -11,10 +11,11 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, Fix, Severity, Span
+from codemods.files.quotes import with_its_quotes
 from codemods.files.sites import Site
 from codemods.files.source import SourceModule
 from codemods.files.spelling import as_written, own_names
-from codemods.files.text_file import YAML_KINDS
+from codemods.files.text_file import YAML_KINDS, TextFile
 from codemods.runtime.record import replace
 from codemods.store.project import Project
 
@@ -47,6 +48,21 @@ def _doc(cls: type) -> str:
     import inspect
 
     return inspect.getdoc(cls) or ""
+
+
+def _as_quoted(module: SourceModule, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """The edits of a Python file with the strings that they write in the quotes of the file."""
+    if isinstance(module, TextFile):
+        return edits
+    out = []
+    for edit in edits:
+        for name in ("code", "test", "value") if edit.path == module.path else ():
+            given = getattr(edit, name, "")
+            if '"' in given and (code := with_its_quotes(module, given, edit.span)) != given:
+                changed: dict[str, Any] = {name: code}
+                edit = replace(edit, **changed)
+        out.append(edit)
+    return tuple(out)
 
 
 def _as_named(module: SourceModule, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
@@ -172,7 +188,7 @@ class DdpCodemod(ABC):
         """A finding at a node. With DISPLAY there is no fix, and `reason` says why. severity: where it is not the codemod's, as
         of what may happen only.
         """
-        made = _as_named(module, tuple(edits))
+        made = _as_quoted(module, _as_named(module, tuple(edits)))
         fix = Fix(level, made, group) if made and level is not Applicability.DISPLAY else None
         where = at if isinstance(at, Span) else module.span(at)
         if symbol is None:

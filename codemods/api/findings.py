@@ -341,7 +341,8 @@ class Finding:
 
     message says what happens to the user and why here; reason says why there is no fix, or what the fix assumes. cell, cell_line:
     of a notebook, the cell among all its cells and the line in it, both from 1. severity: "" where nobody says. renames: the old
-    and new names, where a project asks for them.
+    and new names, where a project asks for them. remaining: like places of the same function that the fix leaves as they are,
+    each with the reason.
     """
 
     code: str
@@ -359,6 +360,7 @@ class Finding:
     cell_line: int = 0
     severity: Severity = ""
     renames: tuple[tuple[str, str], ...] = ()
+    remaining: tuple[Evidence, ...] = ()
 
     @property
     def severity_rank(self) -> int:

@@ -179,7 +179,8 @@ def _in_its_cell(finding: Finding, module: SourceModule) -> Finding:
     other = next((e.path for e in finding.edits if e.path != module.path), "")
     if other:
         finding = replace(finding, fix=None, reason=f"the fix changes {other}, too, and a notebook is changed alone")
-    return replace(finding, cell=cell, cell_line=line, evidence=tuple(_seen_in_cell(e, module) for e in finding.evidence))
+    seen, beside = (tuple(_seen_in_cell(e, module) for e in part) for part in (finding.evidence, finding.remaining))
+    return replace(finding, cell=cell, cell_line=line, evidence=seen, remaining=beside)
 
 
 def _seen_in_cell(evidence: Evidence, module: NotebookModule) -> Evidence:

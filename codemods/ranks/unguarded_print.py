@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file, runs_trials
-from codemods.analysis.files.first_runs import is_of_a_first_run
-from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, ONE_PROCESS_HOOKS
-from codemods.analysis.names import dotted
-from codemods.analysis.output.bad_numbers import by_own_data, of_bad_numbers, reports_bad_numbers
-from codemods.analysis.output.beside_files import stands_beside_files
-from codemods.analysis.output.debug_flags import is_under_a_debug_switch
-from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
+from codemods.analysis.output.bad_numbers import by_own_data, of_bad_numbers
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, phrases
-from codemods.analysis.output.environment_guards import BY_LAUNCHER
-from codemods.analysis.output.filled_by_zero import is_behind_what_zero_fills
 from codemods.analysis.output.guard_edits import kept_to_zero
-from codemods.analysis.output.guard_spelling import guard_for, has_guard
-from codemods.analysis.output.half_lines import tears_a_line
-from codemods.analysis.output.left_lines import most_lines_stay
-from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, has_levels_by_rank
+from codemods.analysis.output.guard_spelling import has_guard
+from codemods.analysis.output.judged_lines import Judged, is_part_of_message, judged_runs
 from codemods.analysis.output.muted_print import is_muted
 from codemods.analysis.output.observers import is_left_to_rank_zero
-from codemods.analysis.output.one_message import belongs_to_each_rank, lines_beside
-from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
+from codemods.analysis.output.output_runs import is_guarded_at_its_calls
 from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.printing_functions import prints_below
-from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.said_for_all import is_for_everybody
-from codemods.analysis.positions import above, behind
 from codemods.analysis.ranks.cannot_run import cannot_be_imported
-from codemods.analysis.ranks.launched_files import is_launched
-from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
+from codemods.analysis.ranks.rank_guards import decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
@@ -59,12 +45,13 @@ class UnguardedPrint(DdpCodemod):
     """A print that every rank makes, so that each line appears once for each process.
 
     ## What it does
-    Finds prints in hooks and methods of Lightning and transformers classes, and in functions that know the rank, that every rank
-    reaches, and lets them through on rank 0 alone: by a function of the project that does nothing but print there (`log0(…)`),
-    where the file has it at hand, by the `print` of the object that knows the rank (`accelerator.print`, `fabric.print`,
-    `trainer.print` from Lightning 2.1 on, `self.print` of a module), by the level of a logger that the class builds itself, else
-    by a test. Neighbours share one, an `if` that holds nothing else takes it into its own, and a function that only prints is
-    left at its top. Decorates a function of a Lightning file that does nothing but print with `rank_zero_only` (unsafe).
+    Finds prints in hooks and methods of Lightning and transformers classes, and in functions that know the rank, that every
+    rank reaches, and lets them through on rank 0 alone: by a function of the project that does nothing but print there
+    (`log0(…)`), where the file has it at hand or imports something else of that file, by a method of the class
+    (`self.log0(…)`), by the `print` of the object that knows the rank (`accelerator.print`, `fabric.print`, `trainer.print`
+    from Lightning 2.1 on, `self.print` of a module), by the level of a logger that the class builds itself, else by a test.
+    Neighbours share one, an `if` that holds nothing else takes it into its own, and a function that only prints is left at its
+    top. Decorates a function of a Lightning file that does nothing but print with `rank_zero_only` (unsafe).
 
     ## Why it matters
     Each line appears once for each process: with eight processes a log is eight times as long, and the line of one rank that
@@ -123,6 +110,9 @@ class UnguardedPrint(DdpCodemod):
     - Values that a rank has for itself: drawn at random where no common seed is certain, counted over the parameters of its stage
       of a pipeline; lines under a test of its device or environment; numbers of an evaluation step, and of an evaluation loop of
       a Trainer that gathers nothing; numbers in a function that prints other lines for each rank.
+    - A header whose loop of lines stays, and such lines below a header that stays; one end of a work whose other end stays
+      (`Saving`, `Saved`); a line of the same text as one that stays. Where the other one is unsafe, so is this one.
+    - Calls of functions that fill a container of their file, whatever they print.
     - Lines beside a file that every rank writes: one test belongs round both, and a guarded line alone would hide it.
     - Lines of a function or a script in which no test is known at most of the prints: the rest would go on being repeated.
     - Lines about a batch that is short in `predict_step`: Lightning does not pad what the ranks predict.
@@ -219,50 +209,29 @@ class UnguardedPrint(DdpCodemod):
 
     def _runs(self, module: SourceModule, project: Project, function: FunctionNode | ast.Module) -> Iterator[Finding]:
         """A finding for each run of prints; one for all lines of the function that are assumed to be wanted once."""
+        judged = judged_runs(project, module, function)
+        made = [(one, self._of_run(module, project, function, one)) for one in judged.going]
         lines: list[Finding] = []
-        for run in output_runs(project, module, function, lambda s: _may_go_under(module, s)):
-            if run.makes(Kind.FILE, Kind.TRACKER) or ranks_reaching(project, module, run.first).some:
-                continue
-            if run.makes(Kind.PRINT) and is_muted(project, module, run.first):
-                continue
-            assumes = _assumes(project, module, function, run)
-            if assumes is None or (spelled := guard_for(project, module, run.first, lines=True)) is None:
-                continue
-            if spelled.assumes == BY_LAUNCHER and not is_launched(project, module.path):
-                continue
-            if _stands_beside_one_for_each(project, module, function, run) or over_a_share(module, run.statements):
-                continue
-            if of_debugging(run.statements) or shows_nothing(run.statements) or tears_a_line(module, function, run.statements):
-                continue
-            if is_never_asked_for(project, module, run.first) or is_under_a_debug_switch(project, module, run.statements):
-                continue
-            if of_bad_numbers(module, run.statements) or reports_bad_numbers(project, run):
-                continue
-            if is_of_a_first_run(project, module, run.first) or is_behind_what_zero_fills(project, module, run.first):
-                continue  # the other ranks come later, and find the file; or have nothing to tell of
-            own = own_line(project, module, function, run.statements)
-            if own.own is Own.RESULT:
-                continue  # no repetition: what a guard takes from the other ranks is shown nowhere else
-            if stands_beside_files(project, module, run):
-                continue  # the file is the error: one test belongs round both
-            if most_lines_stay(project, module, None if isinstance(function, ast.Module) else function):
-                continue
-            kept = kept_to_zero(project, module, run, spelled)
-            assumes = assumes or kept.assumes or _where_it_runs(project, module, function)
-            assumes = assumes or by_own_data(module, function, run) or own.assumes
-            verb = "prints" if run.makes(Kind.PRINT) else "logs"
-            message = f"every rank {verb} in {run_place(module, function)}: the output appears once for each process"
-            evidence = [Evidence("static", kept.how, module.path, run.first.lineno)]
-            evidence += [Evidence("static", e.phrase, e.path, e.line) for e in run.effects.output[:2] if e.text != "print(…)"]
-            level = Applicability.UNSAFE if assumes else Applicability.SAFE
-            found = self.finding(module, run.first, message, level=level, edits=kept.edits, evidence=evidence, reason=assumes)
-            if assumes:
-                lines.append(found)
+        for found in _at_one_level(module, made):
+            if found.applicability is Applicability.SAFE:
+                yield replace(found, remaining=judged.remaining)
             else:
-                yield found
+                lines.append(found)
         if lines:
             edits = tuple(dict.fromkeys(edit for found in lines for edit in found.edits))
-            yield replace(lines[0], fix=Fix(Applicability.UNSAFE, edits))
+            yield replace(lines[0], fix=Fix(Applicability.UNSAFE, edits), remaining=judged.remaining)
+
+    def _of_run(self, module: SourceModule, project: Project, function: FunctionNode | ast.Module, one: Judged) -> Finding:
+        run = one.run
+        kept = kept_to_zero(project, module, run, one.spelled)
+        assumes = one.assumes or kept.assumes or _where_it_runs(project, module, function)
+        assumes = assumes or by_own_data(module, function, run) or own_line(project, module, function, run.statements).assumes
+        verb = "prints" if run.makes(Kind.PRINT) else "logs"
+        message = f"every rank {verb} in {run_place(module, function)}: the output appears once for each process"
+        evidence = [Evidence("static", kept.how, module.path, run.first.lineno)]
+        evidence += [Evidence("static", e.phrase, e.path, e.line) for e in run.effects.output[:2] if e.text != "print(…)"]
+        level = Applicability.UNSAFE if assumes else Applicability.SAFE
+        return self.finding(module, run.first, message, level=level, edits=kept.edits, evidence=evidence, reason=assumes)
 
     def _printer(self, module: SourceModule, project: Project, function: FunctionNode) -> Finding | None:
         """A function of a Lightning project that only prints, where no test for rank 0 is known."""
@@ -307,6 +276,19 @@ class UnguardedPrint(DdpCodemod):
                 yield self.finding(module, statement, message, reason=reason)
 
 
+def _at_one_level(module: SourceModule, made: Sequence[tuple[Judged, Finding]]) -> list[Finding]:
+    """The findings; one that belongs to the message of an unsafe one is as unsafe, so that both go or stay."""
+    unsafe = [(one.run, found) for one, found in made if found.applicability is Applicability.UNSAFE]
+    held = {n: found for run, found in unsafe for s in run.statements for n in walk(s) if isinstance(n, ast.Expr)}
+    out = []
+    for one, found in made:
+        other = next((s for s in held if is_part_of_message(module, one.run, [s])), None)
+        if found.applicability is Applicability.SAFE and other is not None:
+            found = replace(found, fix=Fix(Applicability.UNSAFE, tuple(found.edits)), reason=held[other].reason)
+        out.append(found)
+    return out
+
+
 def _is_loaded_alone(project: Project, module: SourceModule, function: FunctionNode) -> bool:
     """True for `load_state_dict` of a LightningModule where the project loads modules without a Trainer: the rank is 0 then."""
     owner = module.parent(function)
@@ -320,27 +302,6 @@ def _asks_a_person(module: SourceModule, function: FunctionNode) -> bool:
     """True for a dialogue: whoever answers `input()` sits before one process."""
     inside = range(function.lineno, (function.end_lineno or function.lineno) + 1)
     return any(isinstance(c.func, ast.Name) and c.lineno in inside for c in module.calls_named("input"))
-
-
-def _stands_beside_one_for_each(
-    project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run
-) -> bool:
-    """True where a line near by is printed by every rank on purpose, or shows numbers of its own: they belong together, as a
-    start and its end do, or as what is printed line by line without anything else in between.
-    """
-    message = list(lines_beside(module, run))
-    if not all(is_for_everybody(module, s) for s in message) or belongs_to_each_rank(project, module, function, message):
-        return True
-    beside = above(module, run.first)[-_NEAR:] + behind(module, run.last)[:_NEAR]
-    lines = [s for s in beside if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and dotted(s.value.func) == "print"]
-    loops = [s for s in beside if isinstance(s, ast.For) and any(_is_print(n) for n in walk(s))]
-    if any(own_line(project, module, function, [s]).own is Own.RESULT for s in loops):
-        return True
-    return any(not is_for_everybody(module, s) for s in lines)
-
-
-def _is_print(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
 
 
 def _where_it_runs(project: Project, module: SourceModule, function: FunctionNode | ast.Module) -> str:
@@ -362,43 +323,3 @@ def _is_called_for_nothing(project: Project, module: SourceModule, function: Fun
 
 def run_place(module: SourceModule, function: FunctionNode | ast.Module) -> str:
     return "the script" if isinstance(function, ast.Module) else module.symbol(function)
-
-
-def _may_go_under(module: SourceModule, statement: ast.stmt) -> bool:
-    """True for what is said once for all ranks, and makes no folder, which stays on every rank.
-
-    The prints beside a folder take a guard of their own.
-    """
-    return is_for_everybody(module, statement) and not makes_folder(module, statement)
-
-
-def _assumes(project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run) -> str | None:
-    """What a guard round the run assumes: nothing where it prints or logs to its class's own logger; None where it must stay.
-
-    A logger of the file is often set up by rank already. Its lines count where the function keeps others of them to rank 0.
-    """
-    kinds = {e.kind for e in run.effects.output}
-    if Kind.LOG in kinds and Kind.PRINT not in kinds:
-        if has_levels_by_rank(project) or has_handlers_on_zero_alone(project):
-            return None  # the other ranks drop the line
-    if Kind.PRINT in kinds or any(e.kind is Kind.LOG and e.text.startswith("self.") for e in run.effects.output):
-        return ""
-    if Kind.LOG in kinds and not isinstance(function, ast.Module) and _guards_lines(project, module, function):
-        return "assumes that this line, as others of the function are, is wanted once and not from each process"
-    return None
-
-
-def _is_set_up_everywhere(project: Project, module: SourceModule) -> bool:
-    """True where the file calls `basicConfig` on every rank: without it the root logger drops what is below WARNING."""
-    calls = module.calls_named("basicConfig")
-    return bool(calls) and not any(ranks_at(module, call, project=project).some for call in calls)
-
-
-def _guards_lines(project: Project, module: SourceModule, function: FunctionNode) -> bool:
-    """True where the function logs a line on rank 0 alone, and the file sets its logger up the same way for every rank."""
-    if module.holds(b"setLevel") or not _is_set_up_everywhere(project, module):
-        return False
-    for call in module.calls_named("info"):
-        if module.function_of(call) is function and ranks_at(module, call, project=project) in (Ranks.ZERO, Ranks.LOCAL_ZERO):
-            return True
-    return False

@@ -14,6 +14,7 @@ from codemods.analysis.guards.destroyed_groups import is_destroyed
 from codemods.analysis.guards.entry_points import Entry, entries, group_name, main_block, starts_group
 from codemods.analysis.guards.group_above import has_group_above, has_group_below
 from codemods.analysis.guards.left_with_group import ends_at_once, exits_with_group, is_exit, is_plain_exit
+from codemods.analysis.guards.own_group_question import asked_at_start, own_group_question
 from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.loading.endless_streams import trains_for_ever
 from codemods.analysis.model.signatures import defaults
@@ -24,7 +25,7 @@ from codemods.api.findings import Applicability, Edit, Evidence, Finding, Insert
 from codemods.data.printed_errors import WAITING
 from codemods.files.left_alone import left
 from codemods.files.source import SourceModule, walk_scope
-from codemods.rewriting.imports import in_scope
+from codemods.rewriting.imports import in_scope, plan_statement
 from codemods.store.project import Project
 
 _OWNERS = frozenset({"lightning", "accelerate", "deepspeed", "ray", "composer", "ignite"})
@@ -79,7 +80,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
     ```
 
     ## Safety
-    Safe: it runs when everything else is done; where a run may have started no group, it asks for one first. It is put into no
+    Safe: it runs when everything else is done; where a run may have started no group, it asks for one first: by the test of
+    its start, which still holds, by a function of the project that answers just that, or by torch's own. It is put into no
     `finally`, as after an error on one rank the destruction may wait for the others, and a barrier is not put in front of it.
 
     ## Refuses
@@ -143,7 +145,11 @@ class MissingDestroyProcessGroup(DdpCodemod):
             started = has_group_above(project, module, at) if before else has_group_below(project, module, at)
             destroys = f"{name}.destroy_process_group()"
             edit = InsertBefore if before else InsertAfter
-            edits = [edit(module.path, module.span(at), destroys if started else _asked(entry, name, destroys))]
+            test = "" if started or before or starting is not module else asked_at_start(module, start, at)
+            brought = _plan_destruction(module) if started or test else ()
+            destroys = "destroy_process_group()" if brought else destroys
+            code = destroys if started else _asked(project, entry, name, destroys, test)
+            edits = [edit(module.path, module.span(at), code), *brought]
         anchor: ast.AST = at if at is not None else (entry.function or start)
         return self.finding(
             module,
@@ -160,8 +166,21 @@ class MissingDestroyProcessGroup(DdpCodemod):
         )
 
 
-def _asked(entry: Entry, name: str, destroys: str) -> str:
-    """The destruction under the question whether there is a group to destroy."""
+def _plan_destruction(module: SourceModule) -> tuple[Edit, ...]:
+    """The import of the destruction beside that of the start, in a file that brings in the start by its name alone."""
+    imported = module.imports.get("init_process_group", ())
+    alone = len(imported) == 1 and imported[0].module == "torch.distributed" and in_scope(module, _is_distributed) is None
+    if not alone or "destroy_process_group" in module.text:
+        return ()
+    return plan_statement(module, "from torch.distributed import destroy_process_group", "torch.distributed")
+
+
+def _asked(project: Project, entry: Entry, name: str, destroys: str, test: str) -> str:
+    """The destruction under the question whether there is a group to destroy: by the test of the start, by the project's own
+    function, else by torch's.
+    """
+    if test := test or own_group_question(project, entry.module):
+        return f"if {test}:\n{_step(entry)}{destroys}"
     available = "" if in_scope(entry.module, _is_distributed) else f"{name}.is_available() and "
     return f"if {available}{name}.is_initialized():\n{_step(entry)}{destroys}"
 

@@ -16,6 +16,7 @@ from ddpfix.summary.markdown import code, fence, folded_up, numbers, plural, pro
 from ddpfix.summary.must_show import must_show
 from ddpfix.summary.places import by_reason, codemod_of, origin_of, where
 from ddpfix.summary.rank_flow import drawn, flow_of
+from ddpfix.summary.remaining_lines import remaining
 from ddpfix.summary.told_alike import alike
 
 MOST_KINDS = 6  # of messages
@@ -46,6 +47,7 @@ def section(key: str, findings: Sequence[Finding], hunks: Sequence[Hunk], fixed:
     else:
         out += _told(findings, detail)
         out += [f"- {text}" for text in _why(key, findings, detail)]
+        out += [f"- {text}" for text in remaining(findings)]
         out += [f"- Test: {must_show(key, fixed)}"]
     out += ["", *_tables(key, findings, fixed, detail), *pictures(findings, detail.pictures)]
     return [*out, *_changed_lines(key, hunks, detail)]

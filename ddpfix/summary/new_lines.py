@@ -31,8 +31,10 @@ def _moved(finding: Finding, lines: dict[str, Lines]) -> Finding:
     start, end = _line(lines, finding.path, span.line), _line(lines, finding.path, span.end_line)
     if (added := _added_behind(finding)) is not None:  # the statement that the reader finds changed
         start = end = _line(lines, finding.path, added.end_line) + 1
-    evidence = tuple(replace(e, line=_line(lines, e.path, e.line)) for e in finding.evidence)
-    return replace(finding, span=replace(span, line=start, end_line=max(start, end)), evidence=evidence)
+    evidence, remaining = (
+        tuple(replace(e, line=_line(lines, e.path, e.line)) for e in part) for part in (finding.evidence, finding.remaining)
+    )
+    return replace(finding, span=replace(span, line=start, end_line=max(start, end)), evidence=evidence, remaining=remaining)
 
 
 def _added_behind(finding: Finding) -> Span | None:

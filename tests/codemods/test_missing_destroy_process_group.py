@@ -540,3 +540,69 @@ def test_a_start_in_an_arm_of_the_last_statement_is_no_end_of_the_program() -> N
     run = "    dist.init_process_group(backend=backend)\n    Runner().train()\n"
     inside = last.replace("    dist.init_process_group(backend=backend)\n", run)
     check_transformed(RULE, inside, inside.replace(run, f"{run}    dist.destroy_process_group()\n"), files=RUN)
+
+
+QUESTIONS = [
+    "def has_group():\n    return dist.is_available() and dist.is_initialized()\n",
+    "def has_group():\n    'Whether.'\n    return dist.is_initialized()\n",
+    "def has_group():\n    if not dist.is_available():\n        return False\n"
+    "    if not dist.is_initialized():\n        return False\n    return True\n",
+]
+NO_QUESTIONS = [
+    "def has_group():\n    return dist.is_available() or dist.is_initialized()\n",
+    "def has_group():\n    if not dist.is_initialized():\n        return True\n    return False\n",
+    "def has_group():\n    return dist.is_initialized() and dist.get_world_size() > 1\n",
+    "def has_group(strict):\n    return dist.is_initialized()\n",
+    "def has_group():\n    return dist.is_available()\n",
+    "def has_group():\n    if not many():\n        return False\n    return dist.is_initialized()\n",
+]
+STARTS = "def set_up():\n    if one_device():\n        return\n    dist.init_process_group('nccl')\n\n\n"
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(
+    ("imported", "asked"),
+    [("from tools import words", "words.has_group"), ("from tools.words import has_group as group", "group"), ("", "has_group")],
+)
+def test_the_project_asks_for_the_group_by_a_function(question: str, imported: str, asked: str) -> None:
+    own = "" if imported else f"{question}\n\n"
+    before = f"{imported}\n{HEAD}{own}{STARTS}def main():\n    set_up()\n    train()\n{MAIN}"
+    after = before.replace("    train()\n", f"    train()\n    if {asked}():\n    {END}")
+    files = {**RUN, "tools/__init__.py": "", "tools/words.py": f"{HEAD}{question}"}
+    check_transformed(RULE, before, after, files=files)
+
+
+@pytest.mark.parametrize("question", NO_QUESTIONS)
+def test_a_function_that_asks_something_else(question: str) -> None:
+    before = f"{HEAD}{question}\n\n{STARTS}def main():\n    set_up()\n    train()\n{MAIN}"
+    check_transformed(RULE, before, before.replace("    train()\n", f"    train()\n{ASKED}"), files=RUN)
+
+
+CALL = MAIN.replace("main()", "main(parse())")
+STARTED = "    if args.many > 1:\n        dist.init_process_group('nccl')\n"
+AGAIN = "    parts = 2 if args.many > 1 else 1\n"
+
+
+def test_the_test_of_the_start_is_asked_again_at_the_end() -> None:
+    before = f"{HEAD}def main(args):\n{STARTED}{AGAIN}    train(parts)\n{CALL}"
+    after = before.replace("    train(parts)\n", f"    train(parts)\n    if args.many > 1:\n    {END}")
+    check_transformed(RULE, before, after, files=RUN)
+    by_name = "import torch\nfrom torch.distributed import init_process_group\n\n\n"
+    before, after = (t.replace(HEAD, by_name).replace("dist.", "") for t in (before, after))
+    after = after.replace("import init_process_group", "import destroy_process_group, init_process_group")
+    check_transformed(RULE, before, after, files=RUN)
+
+
+@pytest.mark.parametrize(
+    ("start", "again"),
+    [
+        (STARTED, ""),  # a test of the start alone
+        (STARTED, f"{AGAIN}    args.many = 1\n"),
+        (STARTED, f"{AGAIN}    args = args.next()\n"),
+        (STARTED + "    else:\n        args.alone()\n", AGAIN),
+        (STARTED.replace("args.many > 1", "many()"), AGAIN.replace("args.many > 1", "many()")),
+    ],
+)
+def test_a_test_of_the_start_that_may_not_hold_at_the_end(start: str, again: str) -> None:
+    before = f"{HEAD}def main(args):\n{start}{again}    train()\n{CALL}"
+    check_transformed(RULE, before, before.replace("    train()\n", f"    train()\n{ASKED}"), files=RUN)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.output.effects import Kind, does_nothing
+from codemods.analysis.output.guard_spelling import tests_for_zero
 from codemods.analysis.output.logger_levels import level_by_rank
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.own_printers import own_printer
@@ -41,9 +42,11 @@ def kept_to_zero(project: Project, module: SourceModule, run: Run, spelled: Spel
     if (level := level_by_rank(project, module, run)) is not None:
         return Kept(level.edits, f"the level of `{level.logger}` is set in line {level.line}", spelled.assumes)
     if calls := _prints_of(module, run):
-        if own := own_printer(project, module, run.first, calls):
-            assumes = f"assumes that `{own}` knows the rank by then" if spelled.assumes else ""
-            return Kept(_renamed(module, calls, own), f"`{own}` of the project prints on rank 0 alone", assumes)
+        may_import = not spelled.printer and not tests_for_zero(project, module, run.first)
+        if (own := own_printer(project, module, run.first, calls, may_import=may_import)) is not None:
+            assumes = f"assumes that `{own.name}` knows the rank by then" if spelled.assumes else ""
+            how = "once on each node" if own.by_node else "on rank 0 alone"
+            return Kept((*_renamed(module, calls, own.name), *own.edits), f"`{own.name}` of the project prints {how}", assumes)
         if spelled.printer and (spelled.takes_keywords or not any(c.keywords for c in calls)):
             return Kept(_renamed(module, calls, spelled.printer), _said_of(spelled.printer), spelled.assumes)
     guard = guard_edit(project, module, run.first, run.last, spelled.test)

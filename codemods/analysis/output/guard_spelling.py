@@ -26,8 +26,10 @@ from codemods.analysis.output.script_guards import printer_of_trainer, script_gu
 from codemods.analysis.output.set_attributes import is_set_by_methods, is_sure_to_be_set
 from codemods.analysis.output.spelled_test import GROUP_STARTED, Spelling
 from codemods.analysis.output.stored_keys import has_its_keys
-from codemods.analysis.output.sure_tests import is_bound_before, is_sure, known_anyway, silences_one_process
+from codemods.analysis.output.sure_tests import is_bound_before, is_field_set_before, is_sure, known_anyway, silences_one_process
 from codemods.analysis.output.trainer_guards import test_of_trainer
+from codemods.analysis.positions import above as above_it
+from codemods.analysis.positions import behind
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.analysis.ranks.rank_tests import asks_the_rank
 from codemods.analysis.ranks.several_processes import is_of_one_process
@@ -43,6 +45,7 @@ _STARTS = (
     "init_process_group", "init_distributed_mode", "init_distributed", "Accelerator", "Fabric", "setup_distributed", "ddp_setup",
 )  # fmt: skip
 _OF_THE_MODULE = "self.global_rank == 0"  # by the Trainer that is attached to it; without one every rank has 0
+_NEAR = 3  # statements from a place to the test that it shares
 _ENDS = ("destroy_process_group", "end_training", "cleanup")
 _FRAMEWORK = (
     Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER, Role.METRIC,
@@ -217,7 +220,8 @@ def _used_already(
     wanted = (Ranks.ZERO, Ranks.LOCAL_ZERO) if lines else (Ranks.ZERO,)
     found = [t for t in _tests_of_zero(project, module).get(function, ()) if t.ranks in wanted]
     before = {id(s) for s in run_before(module, statement)} if found else set()
-    for known_test in sorted(found, key=lambda t: (wanted.index(t.ranks), t.test is not t.node.test)):
+    near = {id(s) for s in _beside(module, statement)}
+    for known_test in sorted(found, key=lambda t: (id(t.node) not in near, wanted.index(t.ranks), t.test is not t.node.test)):
         node, test = known_test.node, known_test.test
         names = [n for n in ast.walk(test) if isinstance(n, ast.Name)]
         if not names or not is_sure(module, test) or silences_one_process(module, test):
@@ -226,12 +230,19 @@ def _used_already(
             continue
         if id(node) not in before and not has_its_keys(module, test, statement):
             continue
-        known = id(node) in before or all(is_bound_before(module, n, statement) for n in names)
+        known = id(node) in before or all(
+            is_bound_before(module, n, statement) or is_field_set_before(project, module, n, statement) for n in names
+        )
         above = node.lineno < statement.lineno and function is not None
         if known or (above and all(_is_known(project, module, function, n.id, statement) for n in names)):
             printer = _printer_beside(project, module, test) or print_of_accelerator(project, module, statement, function)
             return Spelling(module.text_of(test), printer=printer, asks_group=asks_own_helper(project, module, test))
     return None
+
+
+def _beside(module: SourceModule, statement: ast.stmt) -> list[ast.stmt]:
+    """What stands near a place in its block: a guard there takes what is next to it in, or is read with it."""
+    return [*above_it(module, statement)[-_NEAR:], *behind(module, statement)[:_NEAR]]
 
 
 def _printer_beside(project: Project, module: SourceModule, test: ast.expr) -> str:
@@ -254,6 +265,11 @@ def _has_its_fields(project: Project, module: SourceModule, test: ast.expr, stat
         not is_set_by_methods(project, module, owner, name) or is_sure_to_be_set(project, module, statement, name)
         for name in sorted(fields)
     )
+
+
+def tests_for_zero(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
+    """True where the function of a place tests for rank 0 by itself."""
+    return module.function_of(statement) in _tests_of_zero(project, module)
 
 
 def _tests_of_zero(project: Project, module: SourceModule) -> dict[FunctionNode | None, list[_Test]]:

@@ -7,6 +7,7 @@ import re
 from enum import IntEnum
 from weakref import WeakKeyDictionary
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.paths import is_path, origin_text
@@ -122,7 +123,14 @@ def _of_name(module: SourceModule, node: ast.Name) -> Nature:
     values = values_of(module, node)
     if not values:
         return Nature.SHARED
-    return max(nature(module, v) for v in values)
+    found = max(nature(module, v) for v in values)
+    return Nature.SHARED if found is Nature.FRESH and _is_of_the_file(module, node) else found
+
+
+def _is_of_the_file(module: SourceModule, name: ast.Name) -> bool:
+    """True in a function for what the file itself has made: whoever reads it afterwards sees what the function changed."""
+    bound = bindings_of(module, name) if module.function_of(name) is not None else []
+    return bool(bound) and all(module.function_of(b.node) is None for b in bound)
 
 
 def writes_a_picture(module: SourceModule, call: ast.Call) -> bool:

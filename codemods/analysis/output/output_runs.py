@@ -190,7 +190,8 @@ def _split(module: SourceModule, held: list[ast.stmt]) -> list[list[ast.stmt]]:
 def _leaks(module: SourceModule, statements: list[ast.stmt]) -> bool:
     """True where a name bound inside, or a container filled inside, is read outside."""
     nodes = [n for s in statements for n in walk(s)]
-    bound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    own = {id(t) for n in nodes if isinstance(n, ast.comprehension) for t in walk(n.target)}  # nobody else has these names
+    bound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and id(n) not in own}
     changed = {name for n in nodes if (name := _changed(n)) is not None and name.id not in module.imports}
     bound |= {name.id for name in changed if nature(module, name) is not Nature.HOST}
     inside = {id(n) for n in nodes}

@@ -120,7 +120,7 @@ def _above(module: SourceModule, function: FunctionNode | ast.Module, statement:
 
 def trains(loops: Sequence[ast.For | ast.AsyncFor]) -> bool:
     """True where a loop goes backward: it reports on its own batches, and people let rank 0 do that for all."""
-    return any(isinstance(n, ast.Call) and last(dotted(n.func)) in _TRAINS for loop in loops for s in loop.body for n in walk(s))
+    return any(isinstance(n, ast.Call) and _end(n.func) in _TRAINS for loop in loops for s in loop.body for n in walk(s))
 
 
 def _goes_over_batches(analysis: Analysis, module: SourceModule, loop: ast.For | ast.AsyncFor) -> bool:

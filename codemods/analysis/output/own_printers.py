@@ -1,15 +1,18 @@
 """The project's own function that prints on rank 0 alone, where the file has it at hand: `log0("start")` for `print("start")`.
 
-It is defined above the place, or imported at the top of the file, and works with one process as well as with many.
+It is a method of the class, defined above the place, or imported at the top of the file, and works with one process as well as
+with many.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import find_function, top_function
+from codemods.analysis.class_index import class_facts, overriding
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.loading.programs import starts_group_before
@@ -19,9 +22,12 @@ from codemods.analysis.output.early_ranks import has_no_group_yet
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.printer_bodies import Printer, printer_of
 from codemods.analysis.output.run_before import binds, run_before
+from codemods.analysis.output.set_attributes import is_sure_to_be_set
 from codemods.analysis.ranks.rank_tests import asks_for_group, means_process_group
-from codemods.files.source import FunctionNode, SourceModule, walk
-from codemods.rewriting.imports import runs_at_import
+from codemods.api.findings import Edit
+from codemods.files.source import FunctionNode, Import, SourceModule, walk
+from codemods.rewriting.imports import plan_statement, runs_at_import
+from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _DEEP = 3  # functions that a test asks one after the other
@@ -29,17 +35,104 @@ _GROUP = ("is_initialized", "is_available")
 _SILENT = ("False", "None", "-1")  # what says nothing to a process alone
 
 
-def own_printer(project: Project, module: SourceModule, statement: ast.stmt, calls: Sequence[ast.Call]) -> str:
-    """The name of a function that can make these prints on rank 0 alone; the one the file calls most, "" where none can."""
-    found = [name for name in _names(project, module) if _can(project, module, statement, name, calls)]
-    return max(found, key=lambda name: (len(module.calls_named(last(name))), name), default="")
+@record
+class OwnPrinter:
+    """name: as it is called at the place. edits: the import that brings it in. by_node: one process of each node prints."""
+
+    name: str
+    edits: tuple[Edit, ...] = ()
+    by_node: bool = False
 
 
-def _can(project: Project, module: SourceModule, statement: ast.stmt, name: str, calls: Sequence[ast.Call]) -> bool:
+def own_printer(
+    project: Project, module: SourceModule, statement: ast.stmt, calls: Sequence[ast.Call], *, may_import: bool = False
+) -> OwnPrinter | None:
+    """What can make these prints on rank 0 alone: a method of the class, or the function that the file calls most.
+
+    may_import: also a function of a file of which this one imports something else.
+    """
+    if (own := _of_the_class(project, module, statement, calls)) is not None:
+        return own
+    found = [(n, p) for n in _names(project, module) if (p := _can(project, module, statement, n, calls)) is not None]
+    if found:
+        name, printer = max(found, key=lambda one: (len(module.calls_named(last(one[0]))), one[0]))
+        return OwnPrinter(name, by_node=printer.by_node)
+    return _from_a_file_it_imports(project, module, statement, calls) if may_import else None
+
+
+def _can(
+    project: Project, module: SourceModule, statement: ast.stmt, name: str, calls: Sequence[ast.Call]
+) -> Printer | None:
     printer = _known_at(project, module, statement, name)
-    if printer is None or not all(printer.takes(call) for call in calls):
-        return False
-    return _knows_the_rank(project, module, statement, name, printer)
+    return printer if printer is not None and _prints(project, module, statement, name, printer, calls) else None
+
+
+def _prints(
+    project: Project, module: SourceModule, statement: ast.stmt, name: str, printer: Printer, calls: Sequence[ast.Call]
+) -> bool:
+    return all(map(printer.takes, calls)) and _knows_the_rank(project, module, statement, name, printer)
+
+
+def _of_the_class(
+    project: Project, module: SourceModule, statement: ast.stmt, calls: Sequence[ast.Call]
+) -> OwnPrinter | None:
+    """`self.print`, a method that another method of the class calls already and that no heir defines anew."""
+    place = module.method_of(statement)
+    if place is None or place[1].name == "__init__" or [a.arg for a in place[1].args.args[:1]] != ["self"]:
+        return None
+    owner, method = place
+    if module.function_of(statement) is not method:
+        return None
+    facts = class_facts(project, module, owner)
+    called = (dotted(c.func) for c in module.nodes(ast.Call) if module.class_of(c) is owner)
+    for name in sorted({last(c) for c in called if c.startswith("self.") and c.count(".") == 1}):
+        found = facts.method(name)
+        if found is None or found[1] is method or overriding(project, facts.lineage[0], name) != ():
+            continue
+        printer = printer_of(project, found[0].module, found[1])
+        if printer is None or not _prints(project, module, statement, f"self.{name}", printer, calls):
+            continue
+        if all(is_sure_to_be_set(project, module, statement, field) for field in _fields(printer)):
+            return OwnPrinter(f"self.{name}", by_node=printer.by_node)
+    return None
+
+
+def _fields(printer: Printer) -> set[str]:
+    """The fields of the object that a method asks."""
+    nodes = (n for a in printer.asked for n in walk(a) if isinstance(n, ast.Attribute))
+    return {n.attr for n in nodes if dotted(n.value) == "self" and not isinstance(printer.home.parent(n), ast.Call)}
+
+
+def _from_a_file_it_imports(
+    project: Project, module: SourceModule, statement: ast.stmt, calls: Sequence[ast.Call]
+) -> OwnPrinter | None:
+    """A function beside what the file imports at its top, which another file prints by already."""
+    for item in _imported_from(module):
+        resolved = project.resolve(item.module, module.path)
+        home = project.module(resolved.path) if resolved is not None and not resolved.rest else None
+        if home is None or home is module:
+            continue
+        for name in sorted(functions_by_name(home)):
+            if not _is_free(module, name) or not set(project.files_calling(name)) - {home.path}:
+                continue
+            (function, *more) = functions_by_name(home)[name]
+            printer = printer_of(project, home, function) if not more and home.parent(function) is home.tree else None
+            if printer is None or not _prints(project, module, statement, name, printer, calls):
+                continue
+            if edits := plan_statement(module, f"from {item.module} import {name}", item.module):
+                return OwnPrinter(name, edits, printer.by_node)
+    return None
+
+
+def _imported_from(module: SourceModule) -> list[Import]:
+    """An import for each file of which something is brought in by name at the top of this one."""
+    at_top = (i for found in module.imports.values() for i in found if module.parent(i.node) is module.tree)
+    found = {i.module: i for i in at_top if isinstance(i.node, ast.ImportFrom) and i.name not in ("", "*")}
+    return [found[name] for name in sorted(found)]
+
+
+def _is_free(module: SourceModule, name: str) -> bool:
+    return name not in module.imports and re.search(rf"\b{re.escape(name)}\b", module.text) is None
 
 
 def _names(project: Project, module: SourceModule) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.accelerators import is_accelerator
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import does_nothing
@@ -29,7 +30,7 @@ class Printer:
 
     many: any number of values, else one. empty: none at all is an empty line. keywords: those of Python's `print`; flushes: all
     but `flush`, which it gives itself. asked: its tests, and what they are made from in its body; group_first: it asks whether
-    there is a process group before it asks for the rank.
+    there is a process group before it asks for the rank. by_node: one process of each node prints.
     """
 
     home: SourceModule
@@ -40,6 +41,7 @@ class Printer:
     flushes: bool
     asked: tuple[ast.expr, ...]
     group_first: bool
+    by_node: bool = False
 
     def takes(self, call: ast.Call) -> bool:
         starred = any(isinstance(a, ast.Starred) for a in call.args)
@@ -57,38 +59,50 @@ def printer_of(project: Project, module: SourceModule, function: FunctionNode) -
 
 
 def _read(project: Project, module: SourceModule, function: FunctionNode) -> Printer | None:
-    if isinstance(function, ast.AsyncFunctionDef) or function.name == "print" or not _takes_values(function):
+    if isinstance(function, ast.AsyncFunctionDef) or not _takes_values(module, function):
+        return None
+    if function.name == "print" and not _is_method(module, function):
         return None
     decorated = bool(function.decorator_list)
+    if _is_method(module, function) and decorated:
+        return None
     if decorated and (len(function.decorator_list) > 1 or decorated_ranks(module, function, project=project) is not Ranks.ZERO):
         return None
     reader = _Reader(project, module, {n.arg for n in walk(function.args) if isinstance(n, ast.arg)})
     if not (reader.prints(function.body) if decorated else reader.keeps_to_zero(function.body)):
         return None
-    shapes = {_shape(function, call) for call in reader.calls}
+    shapes = {_shape(module, function, call) for call in reader.calls}
     if None in shapes or len(shapes) != 1 or (shape := shapes.pop()) is None:
         return None
     many, empty, keywords, flushes = shape
-    return Printer(module, function, many, empty, keywords, flushes, tuple(reader.asked), reader.group_first)
+    return Printer(module, function, many, empty, keywords, flushes, tuple(reader.asked), reader.group_first, reader.by_node)
 
 
-def _takes_values(function: FunctionNode) -> bool:
-    """True for `*args` alone, or one argument."""
+def _takes_values(module: SourceModule, function: FunctionNode) -> bool:
+    """True for `*args` alone, or one argument, besides a method's own object."""
     spec = function.args
-    plain = [*spec.posonlyargs, *spec.args]
-    return not spec.kwonlyargs and len(plain) == (0 if spec.vararg else 1)
+    return not spec.kwonlyargs and len(_plain(module, function)) == (0 if spec.vararg else 1)
+
+
+def _plain(module: SourceModule, function: FunctionNode) -> list[ast.arg]:
+    return [*function.args.posonlyargs, *function.args.args][1 if _is_method(module, function) else 0 :]
+
+
+def _is_method(module: SourceModule, function: FunctionNode) -> bool:
+    first = function.args.args[:1]
+    return isinstance(module.parent(function), ast.ClassDef) and bool(first) and first[0].arg == "self"
 
 
 _Shape = tuple[bool, bool, bool, bool]
 
 
-def _shape(function: FunctionNode, call: ast.Call) -> _Shape | None:
+def _shape(module: SourceModule, function: FunctionNode, call: ast.Call) -> _Shape | None:
     """How a `print` hands on what the function is given; None where it changes it."""
     spec = function.args
     given = call.args[0] if len(call.args) == 1 else None
     if spec.vararg:
         given = given.value if isinstance(given, ast.Starred) else None
-    name = spec.vararg.arg if spec.vararg else [*spec.posonlyargs, *spec.args][0].arg
+    name = spec.vararg.arg if spec.vararg else _plain(module, function)[0].arg
     if not isinstance(given, ast.Name) or given.id != name:
         return None
     keywords = flushes = False
@@ -112,10 +126,13 @@ class _Reader:
         self.calls: list[ast.Call] = []
         self.asked: list[ast.expr] = []
         self.group_first = False
+        self.by_node = False
 
     def keeps_to_zero(self, block: list[ast.stmt]) -> bool:
         """True for a block that prints on rank 0 and does nothing on the others."""
         block = self._without_preparation(block)
+        if len(block) == 1 and self._leaves_it_to_an_accelerator(block[0]):
+            return True
         if not block or not isinstance(block[0], ast.If):
             return False
         test, body, orelse, rest = block[0].test, block[0].body, block[0].orelse, block[1:]
@@ -131,6 +148,19 @@ class _Reader:
         self.group_first = True
         several, alone = (body, orelse or rest) if grouped else (orelse or rest, body)
         return self.keeps_to_zero(_cut(several)) and self.prints(_cut(alone))
+
+    def _leaves_it_to_an_accelerator(self, statement: ast.stmt) -> bool:
+        """True for `self.accelerator.print(message)`, which one process of each node prints."""
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        func = call.func if isinstance(call, ast.Call) else None
+        if not isinstance(func, ast.Attribute) or func.attr != "print" or not isinstance(call, ast.Call):
+            return False
+        if not is_accelerator(self._project, self._module, func.value):
+            return False
+        self.calls.append(call)
+        self.asked.append(func.value)
+        self.by_node = True
+        return True
 
     def prints(self, block: list[ast.stmt]) -> bool:
         """True for one `print`, flushed behind it or not."""

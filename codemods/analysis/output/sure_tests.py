@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in, bindings_of
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.conditions import conjuncts
-from codemods.analysis.names import qualified
+from codemods.analysis.names import dotted, qualified
 from codemods.analysis.output.global_ranks import is_text
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.run_before import binds, run_before
@@ -93,7 +94,43 @@ def is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) -
     bound = [b for b in bindings_of(module, name) if not b.parameter]
     if not bound or any(module.statement_of(b.node).lineno >= statement.lineno for b in bound):
         return False
-    return any(binds(s, name.id) for s in run_before(module, statement))
+    return any(binds(s, name.id) for place in _places(module, statement) for s in run_before(module, place))
+
+
+def _places(module: SourceModule, statement: ast.stmt) -> Iterator[ast.stmt]:
+    """The statement, and the definitions of the functions round it: what has run above those has run when it begins."""
+    yield statement
+    yield from (up for up in module.ancestors(statement) if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)))
+
+
+def is_field_set_before(project: Project, module: SourceModule, name: ast.Name, statement: ast.stmt) -> bool:
+    """True for `args.rank` where the function of the place has set it above, and it is the same where it is asked further down:
+    nothing sets it in between, nor does a function that is handed the object.
+    """
+    field, function = module.parent(name), module.function_of(statement)
+    if not isinstance(field, ast.Attribute) or function is None or name.id in ("self", "cls"):
+        return False
+    stored = [n for n in module.nodes(ast.Attribute) if isinstance(n.ctx, ast.Store) and n.attr == field.attr]
+    places = [module.statement_of(n) for n in stored if dotted(n.value) == name.id and module.function_of(n) is function]
+    before = {id(s) for s in run_before(module, statement)}
+    above = [p for p in places if id(p) in before]
+    if not above or any(p.lineno >= statement.lineno or isinstance(getattr(p, "value", None), ast.Constant) for p in places):
+        return False
+    rebound = [module.statement_of(b.node).lineno for b in bindings_of(module, name) if not b.parameter]
+    if any(line > above[-1].lineno for line in rebound):
+        return False
+    between = (c for c in module.nodes(ast.Call) if statement.lineno < c.lineno < name.lineno)
+    return not any(_sets(project, module, c, name.id, field.attr) for c in between)
+
+
+def _sets(project: Project, module: SourceModule, call: ast.Call, name: str, field: str) -> bool:
+    """True where a function of the project that is handed an object sets a field of that name, of whatever."""
+    given = [*call.args, *(k.value for k in call.keywords)]
+    if not any(isinstance(g, ast.Name) and g.id == name for g in given):
+        return False
+    site = called_function(project, module, call)
+    nodes = walk(site.node) if site is not None else ()
+    return any(isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and n.attr == field for n in nodes)
 
 
 def is_sure(module: SourceModule, test: ast.expr) -> bool:

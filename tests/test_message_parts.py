@@ -1,0 +1,122 @@
+"""DDP203 keeps a whole message to rank 0, or none of it; what stays is said with the reason."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from codemods.analysis.output.message_parts import says_the_same
+from codemods.api.findings import Applicability
+from codemods.ranks.unguarded_print import UnguardedPrint
+from ddpfix.testing import findings_of
+from tests.places import module_of, node
+
+HEAD = "import time\nimport torch.distributed as dist\n\n\ndef main(rank, args, loader):\n    dist.init_process_group('nccl')\n"
+WAIT = "dist.barrier()"
+OWN = "print('mine is', rank)"
+
+
+def script(*lines: str) -> str:
+    return HEAD + "".join(f"    {line}\n" for line in lines)
+
+
+def texts(*lines: str) -> set[str]:
+    """The lines at which a fix begins that is safe."""
+    source = script(*lines)
+    safe = [f for f in findings_of(UnguardedPrint, source) if f.applicability is Applicability.SAFE]
+    return {source.splitlines()[f.span.line - 1].strip() for f in safe}
+
+
+HEADER = "print('The classes:')"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        ("for name in args.names:", "    args.number += 1", "    while args.more:", "        print(args.take())"),
+        ("for name in args.names:", "    try:", "        print(name, args.take())", "    finally:", "        args.look(name)"),
+        ("first = args.first", "for name in args.names:", "    print(args.take(name))"),
+    ],
+)
+def test_a_header_stays_with_its_body(body: tuple[str, ...]) -> None:
+    lines = (WAIT, HEADER, *body, WAIT, "print('end')")
+    assert texts(*lines) <= {"print('end')"}
+    assert HEADER not in texts(WAIT, "if args.verbose:", f"    {HEADER}", *body, WAIT)
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        ("for batch in loader:", "    args.step(batch).backward()", "    print(args.take(batch))"),  # the work itself
+        ("for batch in loader:", "    args.scale(args.step(batch)).backward()", "    print(args.take(batch))"),
+        (WAIT, "for name in args.names:", "    print(args.take(name))"),
+        ("if args.odd:", "    print('warning: odd')"),  # a message of its own
+    ],
+)
+def test_what_is_no_body_binds_no_header(below: tuple[str, ...]) -> None:
+    assert HEADER in texts(WAIT, HEADER, *below, WAIT)
+
+
+def test_a_long_loop_is_no_body() -> None:
+    below = ("for name in args.names:", *["    args.work(name)"] * 30, "    print(args.take(name))")
+    assert HEADER in texts(WAIT, HEADER, *below, WAIT)
+
+
+@pytest.mark.parametrize("header", ["print(f'on rank {rank}:')", "print('debug of the weights')", "print(args.take(), 'holds')"])
+def test_a_body_stays_with_its_header(header: str) -> None:
+    loop = ("for name in args.names:", "    args.number += 1", "    print(name)")
+    assert "print(name)" not in texts(WAIT, header, *loop, WAIT)
+    assert "print(name)" in texts(WAIT, header, WAIT, *loop)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("print('Saving the graphs')", "print(f'Saved on {rank}.')"),
+        ("print(f'=> Loading {args.path}')", "print('Model loaded:', args.take())"),
+        ("print('Stopping ...')", "print('stopped', rank)"),
+    ],
+)
+def test_the_two_ends_of_a_work(begin: str, end: str) -> None:
+    assert begin not in texts(WAIT, begin, WAIT, WAIT, WAIT, end, WAIT)
+    assert begin in texts(WAIT, begin, WAIT, WAIT, WAIT, end.lower().replace("loaded", "there").replace("saved", "off")
+                          .replace("stopped", "off"), WAIT)  # fmt: skip
+
+
+def test_lines_of_one_text() -> None:
+    own = ("for part in args.parts[rank::2]:", "    if part.bad:", "        print('Early end')")
+    assert "print('Early end')" not in texts(*own, WAIT, "if args.stop:", "    print('Early end')", WAIT)
+    assert "print('End')" in texts(*own, WAIT, "if args.stop:", "    print('End')", WAIT)
+
+
+def test_lines_of_one_text_in_two_arms_are_two_runs() -> None:
+    module = module_of("if many:\n    print('a')\n    print('a')\nelse:\n    print('a')\nprint('a')\n")
+    first, second, other, last = (node(module, "print('a')", ast.Expr, nth=n) for n in range(4))
+    assert isinstance(first, ast.stmt) and isinstance(other, ast.stmt)
+    assert [says_the_same(module, first, s) for s in (second, other, last) if isinstance(s, ast.stmt)] == [True, False, True]
+    assert not says_the_same(module, other, first)
+
+
+def test_one_that_belongs_to_an_unsafe_one_is_as_unsafe() -> None:
+    start = "start = time.time()"
+    lines = (start, "print('Saving the graphs')", WAIT, WAIT, WAIT, "print('Saved', time.time() - start)", WAIT)
+    found = findings_of(UnguardedPrint, script(*lines))
+    assert found and all(f.applicability is Applicability.UNSAFE for f in found)
+
+
+def test_what_remains_is_said() -> None:
+    lines = (WAIT, "print('begins')", WAIT, WAIT, WAIT, OWN, WAIT, WAIT, "print('worker lost')", WAIT, "try:", "    args.go()",
+             "except OSError:", "    print('gone')")  # fmt: skip
+    source = script(*lines)
+    (found,) = findings_of(UnguardedPrint, source)
+    rows = source.splitlines()
+    assert [(rows[e.line - 1].strip(), e.text) for e in found.remaining] == [
+        (OWN, "it names the rank"),
+        ("print('worker lost')", "it speaks of a device or of something that went wrong"),
+    ]
+
+
+def test_nothing_remains() -> None:
+    (found,) = findings_of(UnguardedPrint, script(WAIT, "print('begins')", WAIT))
+    assert found.remaining == ()
