@@ -64,7 +64,7 @@ def _folders_above(module: SourceModule, statement: ast.stmt) -> Iterator[str]:
         if not isinstance(call, ast.Call) or module.function_of(above) is not function:
             continue
         spelling = creates_folder(module, call)
-        folder = folder_of(call, spelling) if spelling and not gives_exist_ok(call, spelling) else None
+        folder = folder_of(call, spelling) if spelling and not gives_exist_ok(module, call, spelling) else None
         if folder is not None and dotted(folder) and not _is_put_up_with(module, above):
             yield dotted(folder)
 
