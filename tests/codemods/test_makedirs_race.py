@@ -1693,3 +1693,22 @@ def test_a_partial_that_says_so(given: str, *, told: bool) -> None:
         "if __name__ == '__main__':\n    main()\n"
     )
     assert bool(findings_of(MakedirsRace, source)) is told
+
+
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        ("not cfg.TRAIN.DDP.ENABLED", False),
+        ('not cfg["ddp"]["use"]', False),
+        ("not cfg.LOG.ENABLED", True),
+        ("cfg.DDP.ENABLED", True),
+    ],
+)
+def test_a_switch_in_a_section_of_the_settings(test: str, *, told: bool) -> None:
+    source = (
+        "import os\nimport torch.distributed as dist\n\n\ndef save(folder):\n    if not os.path.exists(folder):\n"
+        "        os.makedirs(folder)\n\n\ndef main(cfg):\n    dist.init_process_group('nccl')\n"
+        f"    if {test}:\n        save(cfg.out)\n    elif dist.get_rank() == 0:\n        save(cfg.out)\n\n\n"
+        "if __name__ == '__main__':\n    main(parse())\n"
+    )
+    assert bool(findings_of(MakedirsRace, source)) is told
