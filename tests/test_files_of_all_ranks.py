@@ -473,6 +473,7 @@ def test_the_number_of_the_device_in_the_path(path: str, *, told: bool) -> None:
 
 @pytest.mark.parametrize(("number", "told"), [("torch.cuda.current_device()", False), ("0", True)])
 def test_the_number_of_the_device_in_a_folder_that_is_handed_on(number: str, *, told: bool) -> None:
-    above = "def keep(rows, folder):\n    with open(os.path.join(folder, 'rows.json'), 'w') as f:\n        json.dump(rows, f)\n\n\n"
+    above = "def keep(rows, folder):\n    path = os.path.join(folder, 'rows.json')\n    with open(path, 'w') as f:\n"
+    above += "        json.dump(rows, f)\n\n\n"
     lines = (f"number = {number}", "folder = args.out + f'/run-{number}'", "keep(args.rows, folder)")
     assert bool(findings_of(UnguardedFileIo, script(*lines, above=above))) is told

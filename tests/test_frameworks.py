@@ -308,7 +308,8 @@ def test_what_a_readme_says_to_install(line: str, spec: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["pip install torch", "It needs torch==1.9.0", "* torch>=1.7", "Install:\n> torch >= 1.7", "Install: it breaks if it runs with torch<2.0",
+    ["pip install torch", "It needs torch==1.9.0", "* torch>=1.7", "Install:\n> torch >= 1.7",
+     "Install: it breaks if it runs with torch<2.0",
      "Install:\nloss <= 0.5", "Install: it runs with torch > 1.9.0", "| torch==1.7.0 | 71.2 |", "pip install -r torch.txt"],
 )
 def test_what_a_readme_leaves_open(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Is code meant for some versions of a package alone? By a test of the version round it, round its calls, or round its imports."""
+"""Is code meant for some versions of a package alone? By a test of the version round it, its calls, or its imports."""
 
 from __future__ import annotations
 

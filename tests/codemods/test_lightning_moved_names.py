@@ -300,7 +300,10 @@ def test_what_the_instructions_were_tested_with() -> None:
 
 
 MOVED_IMPORT = "from pytorch_lightning.callbacks.base import Callback\n\n\nclass Averages(Callback):\n    pass\n"
-RUN = "import pytorch_lightning as pl\n\n\ndef main():\n    {line}\n    return Averages()\n\n\nif __name__ == '__main__':\n    main()\n"
+RUN = (
+    "import pytorch_lightning as pl\n\n\ndef main():\n    {line}\n    return Averages()\n\n\n"
+    "if __name__ == '__main__':\n    main()\n"
+)
 BRING = "from parts.averages import Averages"
 
 

@@ -427,7 +427,8 @@ def test_a_partial_within_the_function_and_one_put_into_the_package() -> None:
     lines = ("tqdm = functools.partial(_bar, disable=rank != 0)", "for x in tqdm(loader): pass")
     head = "import functools\nimport torch.distributed as dist\nfrom tqdm import tqdm as _bar\n"
     check_nothing(ProgressBarOnEveryRank, script(*lines, head=head))
-    head = "import functools\nimport torch.distributed as dist\nimport tqdm\ntqdm.tqdm = functools.partial(tqdm.tqdm, disable=QUIET)\n"
+    head = "import functools\nimport torch.distributed as dist\nimport tqdm\n"
+    head += "tqdm.tqdm = functools.partial(tqdm.tqdm, disable=QUIET)\n"
     check_nothing(ProgressBarOnEveryRank, script("for x in tqdm.tqdm(loader): pass", head=head))
 
 

@@ -1,7 +1,7 @@
 """Numbers that rank 0 has put into a file before the other ranks come: what is there is read, and nobody numbers anew.
 
-`if exists(path): return read(path)` above `numbers = number(names); write(path, numbers)`, in a function that rank 0 calls before a
-barrier and all ranks behind it.
+`if exists(path): return read(path)` above `numbers = number(names); write(path, numbers)`, in a function that rank 0 calls before
+a barrier and all ranks behind it.
 """
 
 from __future__ import annotations

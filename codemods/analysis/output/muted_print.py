@@ -47,7 +47,7 @@ def has_quiet_bars(project: Project, path: str) -> bool:
 
     Also of one that gives `disable` to all bars: `tqdm.__init__ = partialmethod(tqdm.__init__, disable=rank != 0)`.
     """
-    paths = project.keep("files that mute bars", lambda: frozenset(_all_leading_away(project, "sys.stderr") | _disabling(project)))
+    paths = project.keep("files that mute bars", lambda: frozenset(_muting_bars(project)))
     return any(path in reached(project, p) for p in paths)
 
 
@@ -95,6 +95,10 @@ def _all_leading_away(project: Project, stream: str) -> set[str]:
     for module, assign in _leading_away(project, stream):
         _add_with_callers(project, module, assign, found)
     return found
+
+
+def _muting_bars(project: Project) -> set[str]:
+    return _all_leading_away(project, "sys.stderr") | _disabling(project)
 
 
 def _disabling(project: Project) -> set[str]:
