@@ -295,7 +295,7 @@ def test_a_folder_that_an_image_is_built_from_speaks_for_the_one_above() -> None
         ("> torch <= 2.2.0  ", "<= 2.2.0"),
         ("torch<2.3", "<2.3"),
         ("- `torch ~= 2.1.0`", "~= 2.1.0"),
-        ("* torch>=1.8,<2.1\\", ">=1.8,<2.1"),
+        ("* torch>=1.8,<2.1<br>", ">=1.8,<2.1"),
         ("It runs with torch<=2.1.2 and numpy.", "<=2.1.2"),
     ],
 )

@@ -25,7 +25,7 @@ _LISTED = lazy(r"^\s*(?:[-*+]\s+)?`?([A-Za-z][\w.-]*\s*==\s*\d[\w.]*)`?\s*$")
 # A line of a text that is a requirement as a whole, also a quoted one: `> transformers <= 4.45.0`
 _BOUND = r"(?:[=~]=|[<>]=?|!=)\s*\d+(?:\.[\w*]+)*"
 _REQUIRED = lazy(
-    rf"^\s*(?:>\s*)?(?:[-*+]\s+)?[`*]*([A-Za-z][\w.-]*\s*{_BOUND}(?:\s*,\s*{_BOUND})*)[`*]*\s*(?:\\|<br\s*/?>|,)?\s*$"
+    rf"^\s*(?:>\s*)?(?:[-*+]\s+)?[`*]*([A-Za-z][\w.-]*\s*{_BOUND}(?:\s*,\s*{_BOUND})*)[`*]*\s*(?:<br\s*/?>|,)?\s*$"
 )
 # `- pytorch-lightning=1.3.1`, and under words that say what is needed `* PyTorch Lightning 1.3.1` as well
 _NAMED = lazy(r"^\s*[-*+]\s+[`*]*([A-Za-z][\w.-]*(?: [A-Za-z][\w.-]*)?)[`*]*(\s*=\s*|\s+v?)[`*]*(\d+\.\d[\d.]*)[`*]*\s*$")
