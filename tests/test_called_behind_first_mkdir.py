@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from codemods.checkpoints.unguarded_save import UnguardedSave
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from ddpfix.testing import findings_of
 
@@ -73,3 +76,65 @@ def test_every_rank_writes_in_another_folder() -> None:
 
 def test_another_caller_comes_there_on_every_rank() -> None:
     assert findings_of(UnguardedFileIo, HANDED.replace("    root =", '    write_note("else.txt", "begun")\n    root ='))
+
+
+OWN = """
+import os
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+
+def main():
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    name = sorted(os.listdir("todo"))[0]
+    {made}
+    {written}
+    dist.barrier()
+
+
+if __name__ == "__main__":
+    main()
+"""
+WRITTEN = 'with open(f"pairs/{name}/top.txt", "w") as f:\n        f.write("first")'
+
+
+def own(made: str, written: str = WRITTEN) -> str:
+    return OWN.replace("{made}", made).replace("{written}", written)
+
+
+@pytest.mark.parametrize(
+    ("made", "written"),
+    [
+        ('os.makedirs(f"pairs/{name}")', WRITTEN),
+        ('os.mkdir(os.path.join("pairs", name))', WRITTEN),
+        ('os.makedirs("pairs/" + name)', 'with open(os.path.join("pairs", name, "top.txt"), "w") as f:\n        f.write("1")'),
+        ('os.makedirs(f"pairs/{name}/")', 'path = f"pairs/{name}/top.txt"\n    open(path, "w").write("1")'),
+        ('(Path("pairs") / name).mkdir()', '(Path("pairs") / name / "top.txt").write_text("1")'),
+        ('os.makedirs("pairs")', 'with open("pairs/top.txt", "w") as f:\n        f.write("first")'),
+    ],
+)
+def test_a_folder_that_is_put_together(made: str, written: str) -> None:
+    assert not findings_of(UnguardedFileIo, own(made, written))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        'os.makedirs(f"pairs/{name}", exist_ok=True)',
+        'os.makedirs(f"others/{name}")',
+        'os.makedirs(f"pairs/{name}/to")',
+        'if not os.path.exists(f"pairs/{name}"):\n        os.makedirs(f"pairs/{name}")',
+        'try:\n        os.makedirs(f"pairs/{name}")\n    except FileExistsError:\n        pass',
+    ],
+)
+def test_a_folder_that_every_rank_comes_past(made: str) -> None:
+    assert findings_of(UnguardedFileIo, own(made))
+
+
+def test_a_state_below_such_a_folder() -> None:
+    saved = 'torch.save({"a": 1}, f"pairs/{name}/top.pt")'
+    assert not findings_of(UnguardedSave, own('os.makedirs(f"pairs/{name}")', saved))
+    assert findings_of(UnguardedSave, own('os.makedirs(f"pairs/{name}", exist_ok=True)', saved))

@@ -453,3 +453,27 @@ def test_a_file_beside_a_tracker_of_rank_0_alone() -> None:
     )
     check_nothing(UnguardedFileIo, source.format(run="accelerator.get_tracker('wandb', unwrap=True)"))
     assert findings_of(UnguardedFileIo, source.format(run="folders()"))
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("f'scores-{torch.cuda.current_device()}.json'", False),
+        ("'scores-' + str(torch.cuda.current_device()) + '.json'", False),
+        ("os.path.join(args.out, 'scores-{}.json'.format(torch.cuda.current_device()))", False),
+        ("f'scores-{args.model.device.index}.json'", False),
+        ("f'scores-{torch.cuda.device_count()}.json'", True),
+        ("os.path.join(args.out, look_up(torch.cuda.current_device()))", True),
+    ],
+)
+def test_the_number_of_the_device_in_the_path(path: str, *, told: bool) -> None:
+    lines = ("dist.init_process_group('nccl')", f"with open({path}, 'w') as f:", "    json.dump(args.rows, f)")
+    assert bool(findings_of(UnguardedFileIo, script(*lines, group="dist.barrier()"))) is told
+
+
+@pytest.mark.parametrize(("number", "told"), [("torch.cuda.current_device()", False), ("0", True)])
+def test_the_number_of_the_device_in_a_folder_that_is_handed_on(number: str, *, told: bool) -> None:
+    above = "def keep(rows, folder):\n    path = os.path.join(folder, 'rows.json')\n    with open(path, 'w') as f:\n"
+    above += "        json.dump(rows, f)\n\n\n"
+    lines = (f"number = {number}", "folder = args.out + f'/run-{number}'", "keep(args.rows, folder)")
+    assert bool(findings_of(UnguardedFileIo, script(*lines, above=above))) is told

@@ -292,6 +292,11 @@ def test_a_folder_that_an_image_is_built_from_speaks_for_the_one_above() -> None
         ("* torch==1.7.0", "==1.7.0"),
         ("  - `pytorch == 1.13`", "== 1.13"),
         ("mamba install -y pytorch==1.13.0 \\", "==1.13.0"),
+        ("> torch <= 2.2.0  ", "<= 2.2.0"),
+        ("torch<2.3", "<2.3"),
+        ("- `torch ~= 2.1.0`", "~= 2.1.0"),
+        ("* torch>=1.8,<2.1<br>", ">=1.8,<2.1"),
+        ("It runs with torch<=2.1.2 and numpy.", "<=2.1.2"),
     ],
 )
 def test_what_a_readme_says_to_install(line: str, spec: str) -> None:
@@ -303,7 +308,9 @@ def test_what_a_readme_says_to_install(line: str, spec: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["pip install torch", "It needs torch==1.9.0", "* torch>=1.7", "| torch==1.7.0 | 71.2 |", "pip install -r torch.txt"],
+    ["pip install torch", "It needs torch==1.9.0", "* torch>=1.7", "Install:\n> torch >= 1.7",
+     "Install: it breaks if it runs with torch<2.0",
+     "Install:\nloss <= 0.5", "Install: it runs with torch > 1.9.0", "| torch==1.7.0 | 71.2 |", "pip install -r torch.txt"],
 )
 def test_what_a_readme_leaves_open(text: str) -> None:
     assert torch_pin(of("README.md", text)) is None
@@ -349,3 +356,8 @@ def test_a_file_of_pins_goes_before_a_readme() -> None:
     bare = torch_pin(project(**{"requirements.txt": "torch\n", "README.md": readme}))
     assert bare is not None and bare.surely_below((2,))
     assert torch_pin(project(**{"docs/README.md": readme})) is None
+
+
+def test_a_bound_in_the_text_alone() -> None:
+    pin = transformers_pin(of("README.md", "# Model\n\n## Setup\n\n> pytorch 2.1.0\ntransformers <= 4.45.0  \n"))
+    assert pin is not None and pin.surely_below((4, 46)) and not pin.surely_at_least((4, 30))

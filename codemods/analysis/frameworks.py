@@ -197,7 +197,7 @@ def _saying_files(project: Project) -> dict[str, bool]:
     Scripts and images that install, and scripts that the instructions name, count in full. Any other script or CI file may be
     for something else: there a command that names one release is still what somebody ran the code with.
     """
-    words = (b"nstall", b"==", b"equire", b"requisite", b"ependenc")
+    words = (b"nstall", b"==", b"<=", b"equire", b"requisite", b"ependenc")
     texts = {p for word in words for p in project.files_containing(word, kinds=(".md", ".rst", ".txt"))}
     files = {p for word in _COMMANDS for p in project.files_containing(word, kinds=COMMAND_KINDS)}
     said = {p for p in texts if documents(p) and is_run(p)}

@@ -22,13 +22,18 @@ _ENDS = lazy(r"\s(?:&&|\|\|?|;)(?:\s|$)")
 _TAGGED = lazy(r"git\+\w+://\S*/([A-Za-z][\w.-]*?)(?:\.git)?@v?(\d+\.\d+(?:\.\d+)?)")
 _WHEEL = lazy(r"(?:\S*/)?([A-Za-z]\w*(?:\.\w+)*)-(\d+\.\d[\w.+]*)-[\w.]+-[\w.]+-[\w.]+\.whl")
 _LISTED = lazy(r"^\s*(?:[-*+]\s+)?`?([A-Za-z][\w.-]*\s*==\s*\d[\w.]*)`?\s*$")
+# A line of a text that is a requirement as a whole, also a quoted one: `> transformers <= 4.45.0`
+_BOUND = r"(?:[=~]=|[<>]=?|!=)\s*\d+(?:\.[\w*]+)*"
+_REQUIRED = lazy(
+    rf"^\s*(?:>\s*)?(?:[-*+]\s+)?[`*]*([A-Za-z][\w.-]*\s*{_BOUND}(?:\s*,\s*{_BOUND})*)[`*]*\s*(?:<br\s*/?>|,)?\s*$"
+)
 # `- pytorch-lightning=1.3.1`, and under words that say what is needed `* PyTorch Lightning 1.3.1` as well
 _NAMED = lazy(r"^\s*[-*+]\s+[`*]*([A-Za-z][\w.-]*(?: [A-Za-z][\w.-]*)?)[`*]*(\s*=\s*|\s+v?)[`*]*(\d+\.\d[\d.]*)[`*]*\s*$")
 _NEEDED = lazy(r"(?i)\b(?:prerequisite|requirement|require|dependenc|install|environment|tested|set-?up)")
 # `(tested with pytorch_lightning==1.3.8 and torchmetrics==0.5)`, `we use torch==1.9.0`
 _SAID = lazy(r"(?i)\b(?:tested|developed|verified|trained|built|runs?|ran|requires?|uses?|works?)\b(?P<list>[^.;\n][^;\n]*)")
 _SAID_ONE = lazy(
-    r"(?<![\w./=-])([A-Za-z][\w.-]*[ \t]*==[ \t]*\d+\.\d+(?:\.\d+)*)(?![\w*.]\w*)"
+    r"(?<![\w./=-])([A-Za-z][\w.-]*[ \t]*(?:==|<=?)[ \t]*\d+\.\d+(?:\.\d+)*)(?![\w*.]\w*)"
     r"(?![ \t`'\")]*(?:\+|(?i:or|and)\s+(?i:above|higher|newer|later|up|greater|below|older)))"
 )
 _DOUBTED = lazy(
@@ -61,13 +66,16 @@ def commands(path: str) -> bool:
 
 def documented_pins(path: str, data: bytes) -> Iterator[Pin]:
     """The versions that the commands of a text or a script name, `conda install pytorch==2.0.1 -c pytorch`, and a text's
-    lists of exact ones: `* torch==1.7.0`, `- torch=1.7`, `- PyTorch 1.7` below "Requirements", "(tested with torch==1.7.0)".
+    lists: `* torch==1.7.0`, `- torch=1.7`, `- PyTorch 1.7` below "Requirements", "(tested with torch==1.7.0)"; also a line
+    that is a requirement, `> transformers <= 4.45.0`.
     """
     goes_on, heading = False, ""
     is_run, is_steps = path.endswith(COMMAND_KINDS), path.endswith(YAML_KINDS)
     for number, written in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
         line = _COMMENT.sub("", written) if is_run else written
-        if not is_steps and (listed := _LISTED.match(line)) and (named := requirement(listed[1], path, number)) is not None:
+        listed = None if is_steps else (_LISTED if is_run else _REQUIRED).match(line)
+        named = requirement(listed[1], path, number) if listed is not None else None
+        if named is not None and named.below is not None:  # "at least" leaves open what it was run with
             yield _called(named)
             continue
         is_item = not is_run and re.match(r"\s*[-*+]\s", line) is not None
@@ -123,7 +131,7 @@ def _of_list(line: str, path: str, number: int, *, needed: bool) -> Pin | None:
 
 
 def _said(line: str, path: str, number: int) -> Iterator[Pin]:
-    """The exact versions that a sentence says the code was tested, or is run, with."""
+    """The exact versions, and those up to one, that a sentence says the code was tested, or is run, with."""
     said = _SAID.search(line)
     if said is None or _DOUBTED.search(line) is not None:
         return

@@ -85,6 +85,7 @@ class UnguardedSave(DdpCodemod):
       items out, else reported.
     - `torch.onnx.export(model, …)` of what may be the DDP wrapper, reported: its forward waits for the other ranks, and
       `model.module` has to be exported on rank 0.
+    - Saves below a folder that the function makes just above without `exist_ok`: silent, the other ranks end there (DDP204).
     - Paths with the GPU's number in them, and calls under a test of it (`if self.device == 0:`): silent.
     - Places that only some ranks come to, by tests, decorators, exits, callers, or a value that only rank 0 has: silent.
     - Hooks of `register_save_state_pre_hook` where the main process alone calls `save_state`: silent.

@@ -9,6 +9,7 @@ from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_in_importers
 from codemods.analysis.loading.dealt_out import dealt_out
 from codemods.analysis.loading.far_sets import far_sets, files_of_far_sets
+from codemods.analysis.loading.kept_numbers import is_kept_by_the_first
 from codemods.analysis.loading.numbered_sets import numbered_sets, of_numbers
 from codemods.analysis.loading.one_machine import is_on_one_machine
 from codemods.analysis.loading.rows_of_sets import RowsOfSet, rows_of_sets
@@ -74,6 +75,7 @@ class UnorderedLabels(DdpCodemod):
     - Says nothing of what is sorted, in whatever place of the function or class.
     - Says nothing of sets that only hold numbers: those have the same order everywhere.
     - Says nothing of what a program numbers before it spawns its processes: they are all handed the same numbers.
+    - Says nothing of numbers that rank 0 writes to a file before a barrier, and that all others read there.
     - A set that is used as one (`names.add(name)`) stays a set: it is sorted where its order is read.
     - Says nothing of numbers that leave the function no name: a count of files, a loop over them.
     - Says nothing of a shuffle whose library is seeded alike on every rank somewhere, and of one by an own generator.
@@ -134,6 +136,8 @@ class UnorderedLabels(DdpCodemod):
                 continue
             if not found.files and is_made_by_the_parent(project, module, found.node):
                 continue  # one process numbers them, and hands the numbers on to those that it starts
+            if not found.files and is_kept_by_the_first(project, module, found.node):
+                continue  # the others read what rank 0 has written
             done.add(id(found.node))
             old, new = sorted_text(module, found)
             evidence = [Evidence("static", "its order decides here", module.path, line_of(where)), several]

@@ -188,7 +188,7 @@ class MakedirsRace(DdpCodemod):
                 continue
             if not spelling or any(k.arg is None for k in call.keywords):
                 continue
-            if gives_exist_ok(call, spelling) and not is_default_under_test(module, call, spelling):
+            if gives_exist_ok(module, call, spelling) and not is_default_under_test(module, call, spelling):
                 continue
             if (found := self._judge(module, project, call, spelling)) is not None:
                 yield found
@@ -268,7 +268,7 @@ class MakedirsRace(DdpCodemod):
         shown = ranks_in_file(project, module) or ranks_in_importers(project, module)
         if shown is None or (found := counted_in(project, module, path)) is None:
             return None
-        if found.searched and not gives_exist_ok(call, spelling):
+        if found.searched and not gives_exist_ok(module, call, spelling):
             return None  # the slower rank fails, which is told as the race that it is
         if any(ranks_reaching(project, m, n).some for m, n in ((module, call), (found.module, found.node))):
             return None

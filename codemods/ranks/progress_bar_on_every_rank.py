@@ -11,6 +11,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file
 from codemods.analysis.files.first_runs import is_of_a_first_run
 from codemods.analysis.files.never_true import is_never_asked_for
+from codemods.analysis.given_beforehand import keywords_given
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.bar_texts import is_labelled_by_rank
 from codemods.analysis.output.debug_flags import is_under_a_debug_switch
@@ -82,7 +83,9 @@ class ProgressBarOnEveryRank(DdpCodemod):
     and for a rank that some call leaves at None.
 
     ## Refuses
-    - Where `disable` is given: that is a decision. Where keywords come from `**options`, which may hold it.
+    - Where `disable` is given, at the call or by a `partial` that the name is bound to (`tqdm = partial(tqdm, disable=…)`), or to
+      all bars of the program (`tqdm.__init__ = partialmethod(tqdm.__init__, disable=…)`): that is a decision. Where keywords come
+      from `**options`, which may hold it.
     - Where the bar's counters are read (`bar.n`, `bar.format_dict`, `bar.desc` …): a disabled bar has none.
     - Where the bar is handed on, returned or kept in a container: what is read of it is not seen.
     - Bars over a loop that begins with `break` or `return`: they never get on.
@@ -184,7 +187,7 @@ def _draws(module: SourceModule, call: ast.Call) -> bool:
     name = qualified(module, call.func)
     if name.partition(".")[0] != "tqdm" or last(name) not in ("tqdm", "trange"):
         return False
-    given = {k.arg for k in call.keywords}
+    given = keywords_given(module, call)
     if given & {None, "disable", "position", "file", "gui"} or len(call.args) > 3:
         return False
     texts = [v.value for v in call.keywords if v.arg in ("desc", "postfix")]

@@ -154,7 +154,10 @@ class UnguardedFileIo(DdpCodemod):
       such a sampler, paths made of what a batch says of its sample, unless its loader is seen to have none.
     - Names that each process draws for itself (`f"{random.randint(0, 999)}.png"`), unless a seed that is the same on all ranks
       is set for that library in the program: each rank's own files. Silent.
-    - Paths with the GPU's number in them, and what is only called under a test of it (`if self.device == 0:`): silent.
+    - What is written below a folder that the function has made just above without `exist_ok`: the other ranks end there, as
+      DDP204 says, and the one that goes on need not be rank 0. Silent.
+    - Paths with the GPU's number in them (`torch.cuda.current_device()`, too), and what is only called under a test
+      of it (`if self.device == 0:`): silent.
     - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.
     - A scratch file that a function writes, reads back and removes: reported, for each process needs one of its own.
     - Files of a loop that goes on to the next item where the file is there: the ranks share the items out by that. Silent.

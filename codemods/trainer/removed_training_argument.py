@@ -14,6 +14,7 @@ from codemods.analysis.python_bounds import ruled_out_by_python
 from codemods.analysis.trainer.argument_calls import Given, given
 from codemods.analysis.trainer.argument_files import Flagged, Keyed, flags_in, keys_in
 from codemods.analysis.trainer.argument_versions import Act, Judged, judge, what_happened
+from codemods.analysis.version_branches import is_of_one_version
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Doubt, Edit, Evidence, Finding, ReplaceExpression
 from codemods.data.training_arguments import OLD, OLD_OF_TRAINER, row, text_of
@@ -104,6 +105,7 @@ class RemovedTrainingArgument(DdpCodemod):
     - a script or a class defines the parameter itself, a dataclass that of a key: nothing is said
     - a Trainer that is not one of transformers, or whose `__init__` handles the argument: nothing is said
     - code reads the key of a file by its name
+    - a function or a file that is called or imported under a test of a package's version alone: nothing is said
     - the script that a command starts is not in the repository
 
     ## References
@@ -144,7 +146,7 @@ class RemovedTrainingArgument(DdpCodemod):
         for found in given(project, module, {*OLD, *OLD_OF_TRAINER}):
             parameter = (OLD_OF_TRAINER if found.own_trainer else OLD).get(found.name)
             judged = judge(parameter, pin, found.literal, ruled_out) if parameter else None
-            if judged is None:
+            if judged is None or is_of_one_version(project, module.path, found.node):
                 continue
             if judged.act is Act.TOLD:
                 told.setdefault(found.holder, []).append((found, judged))

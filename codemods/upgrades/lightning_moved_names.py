@@ -78,13 +78,14 @@ class LightningMovedNames(DdpCodemod):
 
     ## Refuses
     - an upper bound or an exact pin below the move: nothing is said, unless `target-lightning` is set
-    - an import in a `try` that catches ImportError, or under a test of a version: nothing is said
+    - an import in a `try` that catches ImportError, or under a test of a version: nothing is said; so is a file or a
+      function that is imported or called under tests of a package's version alone
     - what is gone without a successor of the same meaning is reported, with what to write
     - `import pytorch_lightning.profiler as p`, and star imports: the module itself is bound
     - `trainer.training_type_plugin` that is handed on or compared, and members that strategies do not have
     - a new name that the file gives another meaning
-    - a file that no program of the repository imports or names, where its requirement files have torch and no Lightning (a
-      vendored one): nothing is said
+    - a file that no program of the repository imports or names, where the repository is no package, or where its requirement
+      files have torch and no Lightning (a vendored one): nothing is said
     - a hook that the project calls itself or reads by its name, and one of a class with a base that is not seen: nothing is said
 
     ## References

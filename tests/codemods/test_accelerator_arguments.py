@@ -143,3 +143,9 @@ BY_VERSION = "    if args.version < (0, 20):\n        return Accelerator(logging
 )  # fmt: skip
 def test_programs_that_are_right(source: str) -> None:
     check_nothing(RULE, source, files=TODAY)
+
+
+@pytest.mark.parametrize(("test", "told"), [("accelerate.__version__ < '0.20'", False), ("len(sys.argv) > 1", True)])
+def test_a_function_that_is_called_for_some_versions(test: str, *, told: bool) -> None:
+    source = program("fp16=True").replace("\nmain(None", f"\nif {test}:\n    main(None")
+    assert bool(findings_of(RULE, source, TODAY)) is told

@@ -297,3 +297,58 @@ def test_what_the_instructions_were_tested_with() -> None:
     told = "- Lightning (tested with pytorch_lightning=={} and torchmetrics==0.5)\n"
     check_nothing(LightningMovedNames, source, files={"README.md": told.format("1.3.8")})
     assert findings_of(LightningMovedNames, source, files={"README.md": told.format("2.0.1")})
+
+
+MOVED_IMPORT = "from pytorch_lightning.callbacks.base import Callback\n\n\nclass Averages(Callback):\n    pass\n"
+RUN = (
+    "import pytorch_lightning as pl\n\n\ndef main():\n    {line}\n    return Averages()\n\n\n"
+    "if __name__ == '__main__':\n    main()\n"
+)
+BRING = "from parts.averages import Averages"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (f"if pl.__version__ <= '1.5':\n        {BRING}\n    else:\n        from parts.other import Averages", False),
+        (f"old = version.parse(pl.__version__) < OLDEST\n    if old:\n        {BRING}", False),
+        (f"if _LIGHTNING_LESS_1_8:\n        {BRING}", False),
+        (f"if use_averages:\n        {BRING}", True),
+        (f"if model_version == 'v2':\n        {BRING}", True),
+        (BRING, True),
+    ],
+)
+def test_a_file_that_is_imported_for_some_versions(line: str, *, told: bool) -> None:
+    files = {**PINNED, "run.py": RUN.replace("{line}", line), "parts/other.py": "Averages = None\n"}
+    heard: list[Left] = []
+    with hearing(heard.append):
+        assert bool(findings_of(LightningMovedNames, MOVED_IMPORT, files, path="parts/averages.py")) is told
+    assert told or any("imported under a test of a version" in h.why for h in heard)
+
+
+def test_a_file_that_another_imports_in_each_version() -> None:
+    gated = RUN.replace("{line}", f"if pl.__version__ < '1.8':\n        {BRING}")
+    files = {**PINNED, "run.py": gated, "more.py": f"{BRING}\n\nif __name__ == '__main__':\n    Averages()\n"}
+    assert findings_of(LightningMovedNames, MOVED_IMPORT, files, path="parts/averages.py")
+
+
+@pytest.mark.parametrize(("line", "told"), [("if pl.__version__ < '1.8':\n        attach()", False), ("attach()", True)])
+def test_a_function_that_is_called_for_some_versions(line: str, *, told: bool) -> None:
+    source = "def attach():\n    from pytorch_lightning.callbacks.base import Callback\n    return Callback\n"
+    run = f"import pytorch_lightning as pl\nfrom module import attach\n\nif __name__ == '__main__':\n    {line}\n"
+    assert bool(findings_of(LightningMovedNames, source, {**PINNED, "run.py": run})) is told
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({}, False),
+        ({"setup.py": "from setuptools import setup\nsetup(name='parts')\n"}, True),
+        ({"conf.yaml": "callback:\n  _target_: parts.averages.Averages\n"}, True),
+        ({"use.py": f"{BRING}\n\nif __name__ == '__main__':\n    Averages()\n"}, True),
+    ],
+)
+def test_a_file_that_no_program_imports(more: dict[str, str], *, told: bool) -> None:
+    program = "import pytorch_lightning as pl\n\nif __name__ == '__main__':\n    pl.Trainer(devices=2).fit(make())\n"
+    files = {**PINNED, "train.py": program, **more}
+    assert bool(findings_of(LightningMovedNames, MOVED_IMPORT, files, path="parts/averages.py")) is told

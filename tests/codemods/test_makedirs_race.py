@@ -761,17 +761,18 @@ STORED = """\
         def loss(self, x):
             return dist.get_world_size() * x
 """
+STORED_ANYWAY = STORED.replace("'left'))\n", "'left'), exist_ok=True)\n", 1)
 
 
 @pytest.mark.parametrize("pin", ["==4.30.2", ">=4.30,<5", ""])
 def test_nothing_of_what_only_the_save_of_a_trainer_calls(pin: str) -> None:
     check_nothing(MakedirsRace, STORED, files=trainer_that_saves(pin))
-    check_nothing(UnguardedSave, STORED, files=trainer_that_saves(pin))
+    check_nothing(UnguardedSave, STORED_ANYWAY, files=trainer_that_saves(pin))
 
 
 def test_what_a_trainer_calls_on_every_rank() -> None:
     assert findings_of(MakedirsRace, STORED, trainer_that_saves("==4.30.2", "evaluate"))
-    assert findings_of(UnguardedSave, STORED, trainer_that_saves("==4.30.2", "evaluate"))
+    assert findings_of(UnguardedSave, STORED_ANYWAY, trainer_that_saves("==4.30.2", "evaluate"))
 
 
 SPAWNING = """\
@@ -1682,3 +1683,32 @@ def test_a_folder_that_says_what_is_made_stays_an_error(test: str, arms: str) ->
 def test_a_folder_that_is_only_made_under_its_test(arms: str) -> None:
     found = findings_of(MakedirsRace, ROWS.format(test="if not os.path.exists(folder):", arms=arms))
     assert found and all(f.edits for f in found)
+
+
+@pytest.mark.parametrize(("given", "told"), [("exist_ok=True", False), ("mode=0o755", True)])
+def test_a_partial_that_says_so(given: str, *, told: bool) -> None:
+    source = (
+        "import torch.distributed as dist\nfrom functools import partial\nfrom os import makedirs\n\n"
+        f"makedirs = partial(makedirs, {given})\n\n\ndef main():\n    dist.init_process_group('nccl')\n    makedirs('out')\n\n\n"
+        "if __name__ == '__main__':\n    main()\n"
+    )
+    assert bool(findings_of(MakedirsRace, source)) is told
+
+
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        ("not cfg.TRAIN.DDP.ENABLED", False),
+        ('not cfg["ddp"]["use"]', False),
+        ("not cfg.LOG.ENABLED", True),
+        ("cfg.DDP.ENABLED", True),
+    ],
+)
+def test_a_switch_in_a_section_of_the_settings(test: str, *, told: bool) -> None:
+    source = (
+        "import os\nimport torch.distributed as dist\n\n\ndef save(folder):\n    if not os.path.exists(folder):\n"
+        "        os.makedirs(folder)\n\n\ndef main(cfg):\n    dist.init_process_group('nccl')\n"
+        f"    if {test}:\n        save(cfg.out)\n    elif dist.get_rank() == 0:\n        save(cfg.out)\n\n\n"
+        "if __name__ == '__main__':\n    main(parse())\n"
+    )
+    assert bool(findings_of(MakedirsRace, source)) is told

@@ -407,3 +407,72 @@ def test_a_rank_that_another_file_leaves_at_none() -> None:
     other = "from module import train\n\n\ndef run(loader):\n    train(loader, None)\n"
     after = text.format(", disable=rank not in (None, 0)")
     check_transformed(ProgressBarOnEveryRank, text.format(""), after, files={"small.py": other})
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        "from functools import partial\ntqdm = partial(tqdm, ncols=90, disable=dist.get_rank() != 0)",
+        "import functools\nquiet = {'disable': QUIET}\ntqdm = functools.partial(tqdm, **quiet)",
+        "from functools import partial\nBAR = partial(tqdm, disable=True)\ntqdm = partial(BAR, leave=False)",
+        "def wrapped(rows, **more):\n    return rows\n\n\ntqdm = wrapped",
+        "tqdm = choose_bar()",
+    ],
+)
+def test_a_name_that_the_file_binds_anew(bound: str) -> None:
+    check_nothing(ProgressBarOnEveryRank, script("for x in tqdm(loader): pass", head=f"{HEAD}{bound}\n"))
+
+
+def test_a_partial_within_the_function_and_one_put_into_the_package() -> None:
+    lines = ("tqdm = functools.partial(_bar, disable=rank != 0)", "for x in tqdm(loader): pass")
+    head = "import functools\nimport torch.distributed as dist\nfrom tqdm import tqdm as _bar\n"
+    check_nothing(ProgressBarOnEveryRank, script(*lines, head=head))
+    head = "import functools\nimport torch.distributed as dist\nimport tqdm\n"
+    head += "tqdm.tqdm = functools.partial(tqdm.tqdm, disable=QUIET)\n"
+    check_nothing(ProgressBarOnEveryRank, script("for x in tqdm.tqdm(loader): pass", head=head))
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        "from functools import partial\ntqdm = partial(tqdm, ncols=90)",
+        "from functools import partial\nother = partial(tqdm, disable=True)",
+        "try:\n    from tqdm import tqdm\nexcept ImportError:\n    tqdm = list",
+        "try:\n    from tqdm import tqdm\nexcept ImportError:\n    def tqdm(rows, **more):\n        return rows",
+        "def other():\n    tqdm = partial(bar, disable=True)\n    return tqdm",
+    ],
+)
+def test_a_name_that_leaves_the_bar_as_it_is(bound: str) -> None:
+    before, after = (f"for x in tqdm(loader{more}): pass" for more in ("", ", disable=rank != 0"))
+    head = f"{HEAD}{bound}\n"
+    check_transformed(ProgressBarOnEveryRank, script(before, head=head), script(after, head=head))
+
+
+@pytest.mark.parametrize(
+    ("given", "drawn"),
+    [("disable=dist.get_rank() != 0", False), ("ncols=80", True)],
+)
+def test_a_constructor_that_the_program_has_changed(given: str, *, drawn: bool) -> None:
+    files = {
+        "run.py": f"""\
+from functools import partialmethod
+
+import torch.distributed as dist
+from tqdm import tqdm
+
+from module import train
+
+
+def quieten():
+    tqdm.__init__ = partialmethod(tqdm.__init__, {given})
+
+
+if __name__ == "__main__":
+    dist.init_process_group("nccl")
+    quieten()
+    train([1])
+""",
+        "run.sh": "torchrun --nproc_per_node=2 run.py\n",
+    }
+    found = findings_of(ProgressBarOnEveryRank, script("for x in tqdm(loader): pass"), files=files)
+    assert bool(found) is drawn

@@ -409,3 +409,16 @@ def test_the_python_of_the_environment(python: str, *, told: bool) -> None:
     """The parameter went in 4.51, which asks for Python 3.9."""
     files = {"environment.yml": f"dependencies:\n  - python={python}\n  - transformers\n"}
     assert bool(findings_of(Removed, call('evaluation_strategy="steps"'), files)) is told
+
+
+@pytest.mark.parametrize(
+    ("line", "told"), [("if transformers.__version__ >= '4.46':\n        settings()", False), ("settings()", True)]
+)
+def test_a_function_that_is_called_for_some_versions(line: str, *, told: bool) -> None:
+    source = (
+        "from transformers import TrainingArguments\n\n\ndef settings():\n"
+        "    return TrainingArguments('out', evaluation_strategy='no')\n"
+    )
+    run = f"import transformers\nfrom module import settings\n\nif __name__ == '__main__':\n    {line}\n"
+    files = {"requirements.txt": "transformers>=5.0\n", "run.py": run}
+    assert bool(findings_of(Removed, source, files)) is told

@@ -12,7 +12,7 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.folder_calls import creates_folder, folder_of, gives_exist_ok
 from codemods.analysis.files.own_paths import callers_of
-from codemods.analysis.names import dotted
+from codemods.analysis.names import dotted, last
 from codemods.analysis.output.run_before import run_before
 from codemods.analysis.ranks.uses import CallSite
 from codemods.files.source import FunctionNode, SourceModule, walk
@@ -28,9 +28,12 @@ def is_behind_first_mkdir(module: SourceModule, place: ast.AST, paths: Sequence[
         return False
     statement = module.statement_of(place)
     made = list(_folders_above(module, statement))
-    if not made:
-        return False
-    return bool({text for path in paths for text in _parts(module, path, _STEPS)} & set(made))
+    names = {dotted(folder) for folder in made if dotted(folder)}
+    if names & {text for path in paths for text in _parts(module, path, _STEPS)}:
+        return True
+    below = [f"{form}/" for folder in made if (form := _form(module, folder).rstrip("/"))]
+    written = [_form(module, p) for path in paths for p in (path, *_made_of(module, path))] if below else []
+    return any(form.startswith(folder) for form in written for folder in below)
 
 
 def is_called_behind_first_mkdir(
@@ -57,16 +60,39 @@ def _is_behind(
     return is_called_behind_first_mkdir(project, site.module, site.call, carried, up - 1)
 
 
-def _folders_above(module: SourceModule, statement: ast.stmt) -> Iterator[str]:
+def _made_of(module: SourceModule, path: ast.expr) -> list[ast.expr]:
+    """What a plain name is given, where that is one value."""
+    values = assigned(module, path, path.id) if isinstance(path, ast.Name) else []
+    return values if len(values) == 1 else []
+
+
+def _form(module: SourceModule, path: ast.expr) -> str:
+    """A path as one text, however it is put together, with the names in it as they are written."""
+    if isinstance(path, ast.Constant):
+        return str(path.value)
+    if isinstance(path, ast.JoinedStr):
+        return "".join(_form(module, v) for v in path.values)
+    if isinstance(path, ast.FormattedValue):
+        return _form(module, path.value) if path.format_spec is None else f"<{module.text_of(path.value)}>"
+    if isinstance(path, ast.BinOp) and isinstance(path.op, (ast.Add, ast.Div)):
+        between = "/" if isinstance(path.op, ast.Div) else ""
+        return _form(module, path.left) + between + _form(module, path.right)
+    if isinstance(path, ast.Call) and path.args and not path.keywords:
+        if last(dotted(path.func)) in ("join", "Path", "str", "fspath"):
+            return "/".join(_form(module, a).rstrip("/") for a in path.args)
+    return f"<{module.text_of(path)}>"
+
+
+def _folders_above(module: SourceModule, statement: ast.stmt) -> Iterator[ast.expr]:
     function = module.function_of(statement)
     for above in run_before(module, statement):
         call = above.value if isinstance(above, ast.Expr) else None
         if not isinstance(call, ast.Call) or module.function_of(above) is not function:
             continue
         spelling = creates_folder(module, call)
-        folder = folder_of(call, spelling) if spelling and not gives_exist_ok(call, spelling) else None
-        if folder is not None and dotted(folder) and not _is_put_up_with(module, above):
-            yield dotted(folder)
+        folder = folder_of(call, spelling) if spelling and not gives_exist_ok(module, call, spelling) else None
+        if folder is not None and not _is_put_up_with(module, above):
+            yield folder
 
 
 def _is_put_up_with(module: SourceModule, above: ast.stmt) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.given_beforehand import keywords_given
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.paths import PATH_CLASSES, is_path
 from codemods.files.source import SourceModule
@@ -31,8 +32,8 @@ def folder_of(call: ast.Call, spelling: str) -> ast.expr | None:
     return next((k.value for k in call.keywords if k.arg in ("name", "path")), None)
 
 
-def gives_exist_ok(call: ast.Call, spelling: str) -> bool:
+def gives_exist_ok(module: SourceModule, call: ast.Call, spelling: str) -> bool:
     position = {"os.makedirs": 3, "path.mkdir": 3, "Path.mkdir": 4, "os.mkdir": 99}[spelling]
     if any(isinstance(a, ast.Starred) for a in call.args):
         return True
-    return len(call.args) >= position or any(k.arg == "exist_ok" for k in call.keywords)
+    return len(call.args) >= position or "exist_ok" in keywords_given(module, call)

@@ -20,7 +20,7 @@ def may_be_let_in_first(project: Project, way: Way) -> bool:
 
     A registry or a table makes it then, and what lets rank 0 in may be what asks the registry.
     """
-    return any(_is_made_unseen(project, home, node) for home, node in way.frames) and bool(_first_of_zero(project))
+    return any(_is_made_unseen(project, home, node) for home, node in way.frames) and bool(first_of_zero(project))
 
 
 def _is_made_unseen(project: Project, module: SourceModule, node: ast.AST) -> bool:
@@ -30,7 +30,7 @@ def _is_made_unseen(project: Project, module: SourceModule, node: ast.AST) -> bo
     return made is not None and not made.calls
 
 
-def _first_of_zero(project: Project) -> frozenset[str]:
+def first_of_zero(project: Project) -> frozenset[str]:
     """The names of the functions that rank 0 calls alone, before a barrier, and all ranks behind it."""
 
     def build() -> frozenset[str]:

@@ -181,4 +181,4 @@ def made_beside(module: SourceModule, call: ast.Call) -> list[ast.Call]:
         return []
     made = (s.value for s in behind(module, statement) if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call))
     spelled = ((c, creates_folder(module, c)) for c in made)
-    return [c for c, spelling in spelled if spelling and not gives_exist_ok(c, spelling)]
+    return [c for c, spelling in spelled if spelling and not gives_exist_ok(module, c, spelling)]

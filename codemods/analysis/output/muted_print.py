@@ -43,8 +43,11 @@ def is_quiet_bar(project: Project, module: SourceModule, call: ast.Call) -> bool
 
 
 def has_quiet_bars(project: Project, path: str) -> bool:
-    """True for a file of a program that leads the standard error of the other ranks away, to which progress bars are drawn."""
-    paths = project.keep("files that mute bars", lambda: frozenset(_all_leading_away(project, "sys.stderr")))
+    """True for a file of a program that leads the standard error of the other ranks away, to which progress bars are drawn.
+
+    Also of one that gives `disable` to all bars: `tqdm.__init__ = partialmethod(tqdm.__init__, disable=rank != 0)`.
+    """
+    paths = project.keep("files that mute bars", lambda: frozenset(_muting_bars(project)))
     return any(path in reached(project, p) for p in paths)
 
 
@@ -92,6 +95,26 @@ def _all_leading_away(project: Project, stream: str) -> set[str]:
     for module, assign in _leading_away(project, stream):
         _add_with_callers(project, module, assign, found)
     return found
+
+
+def _muting_bars(project: Project) -> set[str]:
+    return _all_leading_away(project, "sys.stderr") | _disabling(project)
+
+
+def _disabling(project: Project) -> set[str]:
+    """The files that give `disable` to tqdm's own constructor, and those that call a function which does."""
+    found: set[str] = set()
+    for path in project.files_containing(b".__init__ = "):
+        module = project.module(path) if not is_test_file(path) else None
+        for assign in module.nodes(ast.Assign) if module is not None and module.holds(b"tqdm") else ():
+            if module is not None and any(_is_constructor_of_bars(module, t) for t in assign.targets):
+                if isinstance(assign.value, ast.Call) and any(k.arg == "disable" for k in assign.value.keywords):
+                    _add_with_callers(project, module, assign, found)
+    return found
+
+
+def _is_constructor_of_bars(module: SourceModule, target: ast.expr) -> bool:
+    return isinstance(target, ast.Attribute) and target.attr == "__init__" and qualified(module, target.value).startswith("tqdm.")
 
 
 def _leading_away(project: Project, stream: str) -> Iterator[tuple[SourceModule, ast.Assign]]:

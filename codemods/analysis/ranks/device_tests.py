@@ -53,7 +53,7 @@ def _is_number_of_device(node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and dotted(node.func) == "int" and len(node.args) == 1:
         node = node.args[0]
     if isinstance(node, ast.Call):
-        return last(dotted(node.func)) == "current_device" and not node.args
+        return last(dotted(node.func)) in ("current_device", "get_device") and not node.args
     return last(dotted(node)) in DEVICE_NAMES
 
 
@@ -76,9 +76,11 @@ def names_a_device(module: SourceModule, path: ast.expr) -> bool:
 
 def _devices(module: SourceModule, path: ast.expr, depth: int) -> Iterator[ast.expr]:
     for node in walk(path):
+        if isinstance(node, ast.Call) and _is_number_of_device(node) and _is_put_into_text(module, node, path):
+            yield node
         if not isinstance(node, (ast.Name, ast.Attribute)) or not (name := dotted(node)):
             continue
-        if last(name) in DEVICE_NAMES:
+        if last(name) in DEVICE_NAMES or name.endswith("device.index"):
             if _is_put_into_text(module, node, path):
                 yield node
         elif depth > 0 and (isinstance(node, ast.Name) or name.startswith("self.")):
@@ -93,7 +95,7 @@ def _is_put_into_text(module: SourceModule, node: ast.expr, path: ast.expr) -> b
     for up in (node, *module.ancestors(node)):
         if isinstance(up, (ast.FormattedValue, ast.BinOp)):
             return True
-        if isinstance(up, ast.Call) and below is not up.func:
+        if isinstance(up, ast.Call) and up is not node and below is not up.func:
             return last(dotted(up.func)) in ("str", "join", "joinpath") or getattr(up.func, "attr", "") == "format"
         if up is path:
             return up is node

@@ -20,6 +20,7 @@ from codemods.store.project import Project
 
 _WORDS = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "dist_train", "is_parallel")
 _MODES = ("dist", "ddp", "distributed", "launcher")  # a setting that says how the program is started
+_SWITCHES = frozenset({"enabled", "enable", "is_enabled", "is_on", "on", "istrue", "is_true", "use", "active", "flag"})
 _OFF = frozenset({"off", "none", "no", "false", "single"})
 # Each of several processes may be left one GPU.
 _JOINS = (
@@ -54,6 +55,7 @@ def several_processes(module: SourceModule, test: ast.expr) -> bool | None:
             return not windows
         by_mode = several_by_mode(test)
         return by_mode if by_mode is not None or len(test.ops) != 1 else _compared(module, test)
+    test = _section(test)
     if isinstance(test, ast.Subscript):  # `opt["dist"]`
         name = test.slice.value.lower() if isinstance(test.slice, ast.Constant) and isinstance(test.slice.value, str) else ""
     elif isinstance(test, (ast.Name, ast.Attribute, ast.Call)):
@@ -66,6 +68,15 @@ def several_processes(module: SourceModule, test: ast.expr) -> bool | None:
     if name == "dist" and not isinstance(test, ast.Name):  # a name alone may be the module, or a distance
         return True
     return True if name == "distribution" or any(word in name for word in _WORDS) else None
+
+
+def _section(test: ast.expr) -> ast.expr:
+    """What a switch turns on, where it stands in a section of the settings: `cfg.TRAIN.DDP` for `cfg.TRAIN.DDP.ENABLED`."""
+    if isinstance(test, ast.Attribute) and test.attr.lower() in _SWITCHES:
+        return test.value
+    if isinstance(test, ast.Subscript) and isinstance(test.slice, ast.Constant) and str(test.slice.value).lower() in _SWITCHES:
+        return test.value
+    return test
 
 
 def is_of_one_process(module: SourceModule, node: ast.AST) -> bool:

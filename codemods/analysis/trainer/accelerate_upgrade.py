@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codemods.analysis.frameworks import accelerate_pin
 from codemods.analysis.trainer.lightning_upgrade import Standing
+from codemods.analysis.version_branches import is_of_one_version
 from codemods.analysis.version_pins import Version
 from codemods.api.findings import Applicability, Evidence
 from codemods.store.project import Project
@@ -16,6 +17,8 @@ def accelerate_standing(project: Project, path: str, at: object, *, since: Versi
 
     at: what it is asked of, for whoever watches the questions. The new spelling is there from `since` on.
     """
+    if is_of_one_version(project, path, at):
+        return None
     pin = accelerate_pin(project, near=path)
     if pin is None:
         return Standing(Applicability.UNSAFE, f"assumes {_text(since)} or newer: no file pins it, so {PIP_TAKES}")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.frameworks import Pin, lightning_pin, pinned_packages
+from codemods.analysis.ranks.run_by_programs import has_programs
+from codemods.analysis.ranks.unused import is_packaged
 from codemods.analysis.trainer.gone_names import cannot_start_from
 from codemods.analysis.unused_modules import is_unused
+from codemods.analysis.version_branches import is_of_one_version, is_under_version_test
 from codemods.analysis.version_pins import Version, padded, parse_version
 from codemods.api.findings import Applicability, Evidence
 from codemods.files.left_alone import left
@@ -31,7 +34,8 @@ def standing(project: Project, path: str, at: object, *, since: Version, gone: V
 
     at: what it is asked of, for whoever watches the questions. The new spelling is there from `since` on, the old one up to
     `gone`; None also where `target-lightning` asks for a version below that, and where the program runs on versions below it
-    alone, for it takes a name that is gone earlier; and of a file that nobody imports, in a project that installs no Lightning.
+    alone, for it takes a name that is gone earlier; and of a file that nobody imports, in a project that installs no Lightning or
+    is no package; and of what stands, is called or is imported under a test of a version.
     """
     target = parse_version(project.targets.get("lightning", ""))
     if target:
@@ -39,9 +43,14 @@ def standing(project: Project, path: str, at: object, *, since: Version, gone: V
             return None
         text = project.targets["lightning"]
         return Standing(Applicability.SAFE, evidence=(Evidence("version", f'target-lightning = "{text}"'),))
+    if is_of_one_version(project, path, at):
+        return None
     pin = lightning_pin(project, near=path)
     if pin is None and _is_never_installed(project, path):
         left(path, None, "no program imports this file, and the requirement files name torch and no Lightning")
+        return None
+    if _is_left_over(project, path):
+        left(path, None, "no program of the project imports this file")
         return None
     if pin is not None and pin.surely_below(gone):
         return None
@@ -65,6 +74,11 @@ def _is_never_installed(project: Project, path: str) -> bool:
     return "torch" in pinned_packages(project) and is_unused(project, path)
 
 
+def _is_left_over(project: Project, path: str) -> bool:
+    """True in a repository of programs that is no package, for a file that none of them imports."""
+    return has_programs(project) and not is_packaged(project, path) and is_unused(project, path)
+
+
 def _open(pin: Pin | None) -> str:
     if pin is None:
         return f"no file pins Lightning, so {PIP_TAKES}"
@@ -84,7 +98,5 @@ def is_tried(module: SourceModule, node: ast.AST, *errors: str) -> bool:
             caught = [module.text_of(h.type) if h.type is not None else errors[0] for h in up.handlers]
             if any(word in text for text in caught for word in errors):
                 return True
-        elif isinstance(up, (ast.If, ast.IfExp)) and below is not up.test and "version" in module.text_of(up.test).lower():
-            return True
         below = up
-    return False
+    return is_under_version_test(module, node)
