@@ -241,10 +241,10 @@ def test_a_file_that_speaks_of_no_ranks_costs_nothing() -> None:
     "body",
     [
         "for b in loader:\n    dist.barrier()\n    if rank == 0:\n        if not x:\n            continue\n        print(b)",
-        "for b in loader:\n    dist.all_reduce(b)\n    for c in b:\n        if rank == 0:\n            if c:\n                continue\n"
-        "            print(c)\n",
-        "while x:\n    dist.barrier()\n    if rank == 0:\n        if args:\n            pass\n        else:\n            continue\n"
-        "        print(x)\ndist.all_reduce(x)",
+        "for b in loader:\n    dist.all_reduce(b)\n    for c in b:\n        if rank == 0:\n            if c:\n"
+        "                continue\n            print(c)\n",
+        "while x:\n    dist.barrier()\n    if rank == 0:\n        if args:\n            pass\n        else:\n"
+        "            continue\n        print(x)\ndist.all_reduce(x)",
     ],
 )
 def test_who_goes_on_with_the_next_round_comes_to_its_collectives(body: str) -> None:
@@ -254,7 +254,7 @@ def test_who_goes_on_with_the_next_round_comes_to_its_collectives(body: str) -> 
 @pytest.mark.parametrize(
     "body",
     [
-        "for b in loader:\n    dist.barrier()\n    if rank == 0:\n        if not x:\n            {}\n        print(b)".format(word)
+        f"for b in loader:\n    dist.barrier()\n    if rank == 0:\n        if not x:\n            {word}\n        print(b)"
         for word in ("break", "return")
     ]
     + ["for b in loader:\n    if rank == 0:\n        if not x:\n            continue\n        print(b)\n    dist.barrier()"],

@@ -215,7 +215,7 @@ def _left_out(leaving: Items, rest: _Rest, end: str) -> tuple[int, Meeting] | No
 
 
 def _may_leave(items: Items, end: str) -> int:
-    """The line of a test that only this side makes and that can end in the exit, 0 without one. Out of a loop leads a `return`."""
+    """The line of a test that only this side makes and that can end in the exit, 0 without one; a loop is left by `return`."""
     for item in (i for i in items if isinstance(i, Choice)):
         within = item.loop and end != "return"  # it leaves, or goes on in, that loop alone
         for arm in item.arms if not within else ():
