@@ -269,7 +269,7 @@ def _has_small_factor(node: ast.expr) -> bool:
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
         return False
     numbers = (n.value for n in (node.left, node.right) if isinstance(n, ast.Constant))
-    return any(type(n) in (int, float) and 1 < n < _FEW and n == int(n) for n in numbers)
+    return any(isinstance(n, (int, float)) and 1 < n < _FEW and n == int(n) for n in numbers)
 
 
 def _is_given_setting(module: SourceModule, node: ast.Name | ast.Attribute, text: str) -> bool:
