@@ -235,3 +235,29 @@ def test_a_file_that_speaks_of_no_ranks_costs_nothing() -> None:
     module = project.module("pkg/m1.py")
     assert module is not None and [mismatches(project, module, f) for f in module.functions] == [()] * 9
     assert set(read) == {"pkg/m1.py"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for b in loader:\n    dist.barrier()\n    if rank == 0:\n        if not x:\n            continue\n        print(b)",
+        "for b in loader:\n    dist.all_reduce(b)\n    for c in b:\n        if rank == 0:\n            if c:\n"
+        "                continue\n            print(c)\n",
+        "while x:\n    dist.barrier()\n    if rank == 0:\n        if args:\n            pass\n        else:\n"
+        "            continue\n        print(x)\ndist.all_reduce(x)",
+    ],
+)
+def test_who_goes_on_with_the_next_round_comes_to_its_collectives(body: str) -> None:
+    assert left_over(body) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"for b in loader:\n    dist.barrier()\n    if rank == 0:\n        if not x:\n            {word}\n        print(b)"
+        for word in ("break", "return")
+    ]
+    + ["for b in loader:\n    if rank == 0:\n        if not x:\n            continue\n        print(b)\n    dist.barrier()"],
+)
+def test_who_leaves_the_round_before_a_collective_is_missed_there(body: str) -> None:
+    assert [(who, way) for who, way, _ in left_over(body)] == [("the other ranks", "barrier")]

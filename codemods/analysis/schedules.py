@@ -167,6 +167,7 @@ class Reading:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.scaled = self.divided = self.unsharded = self.sharded = self.given = self.lost = False
+        self.multiplied = False  # by a number that is written out, and small enough to be that of the processes
         self.seen: set[int] = set()
         self.measured: list[tuple[SourceModule, ast.Call]] = []  # each `len(...)`
 
@@ -178,7 +179,7 @@ class Reading:
             return Counted.OWN if self.given else Counted.SHARDED
         if self.unsharded:
             return Counted.EITHER if self.given else Counted.UNSHARDED
-        return Counted.STEPS
+        return Counted.UNKNOWN if self.multiplied else Counted.STEPS
 
     def follow(self, module: SourceModule, node: ast.AST, depth: int) -> None:
         if id(node) in self.seen:
@@ -195,6 +196,7 @@ class Reading:
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.FloorDiv)) and _speaks(node.right):
             self._share(module, node, depth)
         elif isinstance(node, (ast.BinOp, ast.UnaryOp, ast.BoolOp)):
+            self.multiplied = self.multiplied or _has_small_factor(node)
             for child in child_nodes(node):
                 self.follow(module, child, depth)
         elif isinstance(node, ast.Subscript):
@@ -260,6 +262,14 @@ class Reading:
             self.given = self.given or (counts and setting and _may_be_given(module, text))
         elif not _is_given_setting(module, node, text) or _scaled_elsewhere(self.project, last(text)):
             self.lost = True
+
+
+def _has_small_factor(node: ast.expr) -> bool:
+    """True for `args.steps * 8`: the 8 may be the processes that its author starts."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return False
+    numbers = (n.value for n in (node.left, node.right) if isinstance(n, ast.Constant))
+    return any(isinstance(n, (int, float)) and 1 < n < _FEW and n == int(n) for n in numbers)
 
 
 def _is_given_setting(module: SourceModule, node: ast.Name | ast.Attribute, text: str) -> bool:

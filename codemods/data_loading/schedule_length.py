@@ -78,8 +78,8 @@ class ScheduleLength(DdpCodemod):
     ## Refuses
     - Says nothing of a length that is counted from the loader before it is prepared: the processes cancel out. One that is
       divided by the processes is that of a rank's share.
-    - Says nothing where the number of processes is a factor of a number of steps, in whatever file, or where the whole or the
-      warm-up is not seen: multiplied alone, the other is in another unit.
+    - Says nothing where the number of processes is a factor of a number of steps, in whatever file, or may be (`steps * 8`), or
+      where the whole or the warm-up is not seen: multiplied alone, the other is in another unit.
     - Says nothing where the Accelerator is given `split_batches`, `step_scheduler_with_optimizer`, or options that may hold them.
     - Says nothing of a scheduler that is not prepared, but for one that is stepped with every micro batch of an accumulation and
       whose length is divided by their number, which is reported.

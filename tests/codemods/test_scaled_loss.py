@@ -219,3 +219,15 @@ def test_a_function_of_the_same_file_is_told_where_its_mean_goes_backward() -> N
     lines = ("total = mean_of_ranks(loss, world_size)",)
     before, after = (MEAN + train(*lines, back=back) for back in ("total.backward()", "loss.backward()"))
     check_transformed(ScaledLoss, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize("again", ["for x, y in loader:", "for y, x in reversed(loader):"])
+def test_nothing_of_a_loss_that_is_divided_behind_its_backward_in_an_earlier_loop(again: str) -> None:
+    shown = ["loss.backward()", "dist.all_reduce(loss.detach())", "loss /= world_size"]
+    later = f"    {again}\n        loss = model(x).sum()\n        loss.backward()"
+    check_nothing(ScaledLoss, train(*shown, back="print(loss)\n" + later))
+
+
+def test_a_division_that_a_branch_makes_above_the_backward_is_found() -> None:
+    before = train("if y is not None:", "    loss = model(y)", "loss = loss / world_size")
+    check_transformed(ScaledLoss, before, train("if y is not None:", "    loss = model(y)"), unsafe=True)

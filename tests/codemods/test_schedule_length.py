@@ -520,3 +520,17 @@ def test_a_number_of_steps_in_settings_of_one_part(holder: str) -> None:
 @pytest.mark.parametrize("holder", ["loop", "optimizer", "my_self", "arguments_of_loader"])
 def test_a_number_of_what_is_no_settings(holder: str) -> None:
     check_nothing(ScheduleLength, program(COSINE.replace("args", holder)).replace("(args, model", f"({holder}, model"))
+
+
+@pytest.mark.parametrize(
+    "length",
+    ["args.max_steps * 8", "8 * args.max_steps", "int(args.max_steps * 8 * 0.8)", "4.0 * args.steps", "total"],
+)
+def test_a_small_factor_that_is_written_out_may_be_the_processes(length: str) -> None:
+    check_nothing(ScheduleLength, program("total = args.max_steps * 4", COSINE.replace("args.max_steps", length)))
+
+
+@pytest.mark.parametrize("length", ["int(args.max_steps * 0.8)", "args.kilo_steps * 1000", "args.max_steps * args.rounds"])
+def test_a_factor_that_is_no_number_of_processes_is_a_part_of_the_steps(length: str) -> None:
+    made = COSINE.replace("args.max_steps", f"{length} * accelerator.num_processes")
+    check_transformed(ScheduleLength, program(COSINE.replace("args.max_steps", length)), program(made), unsafe=True)

@@ -805,3 +805,83 @@ def test_the_stages_of_a_pipeline(call: str) -> None:
 @pytest.mark.parametrize("call", ["grad.zero_()", "pipe.recv(grad)"])
 def test_rounds_by_the_rank_that_pair_up_with_nobody(call: str) -> None:
     check_told(RULE, STAGES.format(helper=TAKES.format(call=call), line="take(batches[i], rank)"), reason="let one rank say")
+
+
+UNEVEN = "DataLoader(rows[rank::world_size], batch_size=4)"
+OF_TASKS = f"    loaders = {{}}\n    for task in tasks:\n        loaders[task] = {UNEVEN}\n"
+
+
+@pytest.mark.parametrize("source", ["loaders.items()", "loaders.values()", "loaders", "sorted(loaders)"])
+def test_the_tasks_of_a_dict_of_uneven_loaders_are_as_many_on_each_rank(source: str) -> None:
+    told = train(source, before=OF_TASKS, body="dist.barrier()").replace("def train(net,", "def train(net, tasks,")
+    check_nothing(RULE, told)
+
+
+def test_the_tasks_are_as_many_in_the_function_that_is_handed_the_loaders() -> None:
+    source = (
+        f"{HEAD}def build(tasks, rows, rank, world_size):\n{OF_TASKS}    return loaders\n\n\n"
+        "def evaluate(loaders):\n    for task, loader in loaders.items():\n        dist.barrier()\n\n\n"
+        "def main(tasks, rows):\n    evaluate(build(tasks, rows, dist.get_rank(), dist.get_world_size()))\n"
+    )
+    check_nothing(RULE, source)
+
+
+@pytest.mark.parametrize("loop", ["loaders['train']", "loaders.get('train')"])
+def test_the_batches_of_an_uneven_loader_under_a_key_are_not_as_many(loop: str) -> None:
+    before = f"    loaders = {{}}\n    loaders['train'] = {UNEVEN}\n"
+    check_told(RULE, train(loop, before=before), reason=WHY)
+
+
+def test_a_dict_with_a_key_for_each_row_of_the_share_has_keys_of_its_own() -> None:
+    before = "    found = {}\n    for row in rows[rank::world_size]:\n        found[row] = DataLoader(row)\n"
+    check_told(RULE, train("found.items()", before=before, body="dist.barrier()"), reason="go through the same keys")
+
+
+def test_the_keys_of_settings_are_the_same_where_an_object_round_an_uneven_loader_stands_under_them() -> None:
+    source = (
+        f"{HEAD}class Ahead:\n    def __init__(self, loader):\n        self.loader = loader\n\n    def __iter__(self):\n"
+        "        yield from self.loader\n\n    def __len__(self):\n        return len(self.loader)\n\n\n"
+        "def build(options, rows, rank, world_size):\n    loaders = {}\n    for one in options.data:\n"
+        f"        loaders[f\"{{one['task']}}-1\"] = Ahead({UNEVEN})\n    return loaders\n\n\n"
+        "def evaluate(loaders):\n    for task, loader in loaders.items():\n        dist.barrier()\n\n\n"
+        "def main(options, rows):\n    evaluate(build(options, rows, dist.get_rank(), dist.get_world_size()))\n"
+    )
+    check_nothing(RULE, source)
+
+
+FILL = "while len(mine) < count:\n            mine.extend(rows[rank::world_size])"
+
+
+def refilled(*lines: str, cut: str = "mine[:count]") -> str:
+    body = "".join(f"        {line}\n" for line in ("mine = []", *lines, f"for row in {cut}:\n            dist.barrier()"))
+    return (
+        f"{HEAD}class Plan:\n    def walk(self, rows, count):\n"
+        f"        rank, world_size = dist.get_rank(), dist.get_world_size()\n{body}"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (FILL,),
+        (FILL, "if len(mine) >= count:\n            mine = mine[:count]"),
+        (FILL.replace("count", "self.count"), "mine = mine[:self.count]"),
+        (FILL, "print(len(mine))"),
+    ],
+)
+def test_a_share_that_is_refilled_and_cut_to_one_length_is_even(lines: tuple[str, ...]) -> None:
+    check_nothing(RULE, refilled(*lines, cut="mine" if "mine = mine" in lines[-1] else "mine[:count]"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "cut"),
+    [
+        (("mine.extend(rows[rank::world_size])",), "mine[:count]"),
+        ((FILL + "\n            break",), "mine[:count]"),
+        ((FILL,), "mine"),
+        ((FILL,), "mine[1:count]"),
+        ((FILL, "mine = rows[rank::world_size]"), "mine[:count]"),
+    ],
+)
+def test_a_share_that_may_be_shorter_is_told(lines: tuple[str, ...], cut: str) -> None:
+    check_told(RULE, refilled(*lines, cut=cut), reason=WHY)

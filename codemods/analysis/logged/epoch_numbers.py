@@ -13,6 +13,7 @@ from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.logged_values import Scope, classify
 from codemods.analysis.logged.value_kinds import Kind
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.ranks.set_above import set_above
 from codemods.files.source import FunctionNode, SourceModule, called_name, walk, walk_scope
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -178,5 +179,6 @@ def _one_device(project: Project) -> bool:
                 continue
             given = {k.arg: k.value for k in call.keywords}
             devices = given.get("devices", given.get("gpus"))
+            devices = devices if devices is None else set_above(module, devices) or devices
             alone.append(isinstance(devices, ast.Constant) and devices.value in (1, "1") and "num_nodes" not in given)
     return bool(alone) and all(alone)

@@ -16,7 +16,7 @@ from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS, speaks_of_rank
 from codemods.analysis.ranks.trace_items import Choice, Item, Meeting, Side, Unknown, behind_loop, holds_unknown, meetings
 from codemods.analysis.ranks.traces import parts_ranks, trace_of
 from codemods.files.source import FunctionNode, SourceModule
-from codemods.runtime.record import record
+from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
 _HEAVY = 1000  # a collective is paired before any number of unknown calls
@@ -131,6 +131,31 @@ def mismatched_functions(project: Project, module: SourceModule) -> dict[str, in
     return out
 
 
+@record
+class _Rest:
+    """What follows for one side. here: to the end of this round, or of the function. again: in the next round of the loop.
+    behind: behind the loop."""
+
+    here: Items = ()
+    again: Items = ()
+    behind: Items = ()
+
+    def after(self, items: Items) -> _Rest:
+        return replace(self, here=(*items, *self.here))
+
+    def in_a_round(self, items: Items) -> _Rest:
+        """The same for the end of a round of a loop that meets `items`."""
+        return _Rest((), items, self.whole)
+
+    @property
+    def whole(self) -> Items:
+        return (*self.here, *self.again, *self.behind)
+
+    def missed_by(self, end: str) -> Items:
+        """What the exit leads past: who goes on with the next round comes to all but the end of this one."""
+        return self.whole if end == "return" else (*self.here, *(self.again if end == "break" else ()))
+
+
 class _Comparison:
     """Lays two ways side by side, and collects what is left over."""
 
@@ -138,16 +163,16 @@ class _Comparison:
         self.out: list[Mismatch] = []
         self.sure = True
 
-    def compare(self, a: Items, b: Items, after: tuple[Items, Items] = ((), ())) -> None:
+    def compare(self, a: Items, b: Items, after: tuple[_Rest, _Rest] = (_Rest(), _Rest())) -> None:
         """`a` is what rank 0 meets, `b` what the others do; `after`: what follows these for each."""
         at_a = at_b = 0
         for i, j in [*_pairs(a, b), (len(a), len(b))]:
-            self.gap(a[at_a:i], b[at_b:j], (*a[i:], *after[0]), (*b[j:], *after[1]))
+            self.gap(a[at_a:i], b[at_b:j], after[0].after(a[i:]), after[1].after(b[j:]))
             at_a, at_b = i + 1, j + 1
             if i < len(a) and a[i] != b[j]:
-                self.arms(a[i], b[j], (*a[i + 1 :], *after[0]), (*b[j + 1 :], *after[1]))
+                self.arms(a[i], b[j], after[0].after(a[i + 1 :]), after[1].after(b[j + 1 :]))
 
-    def arms(self, x: Item, y: Item, rest_a: Items, rest_b: Items) -> None:
+    def arms(self, x: Item, y: Item, rest_a: _Rest, rest_b: _Rest) -> None:
         """Two ways through the same test, or the same loop."""
         if not isinstance(x, Choice) or not isinstance(y, Choice) or len(x.arms) != len(y.arms):
             return
@@ -155,14 +180,14 @@ class _Comparison:
             if x.loop and next(meetings((x, y)), None) is None:
                 one, two = behind_loop(one), behind_loop(two)
             if x.loop:  # the next round comes first
-                rest_a, rest_b = (*one.items, *rest_a), (*two.items, *rest_b)
+                rest_a, rest_b = rest_a.in_a_round(one.items), rest_b.in_a_round(two.items)
             ends = {"" if x.loop and e == "continue" else e for e in (one.end, two.end)}
             if len(ends) == 1:
                 self.compare(one.items, two.items, (rest_a, rest_b))
             elif "raise" not in ends:
-                self.compare(followed(one, rest_a, x.loop), followed(two, rest_b, x.loop))
+                self.compare(followed(one, rest_a.whole, x.loop), followed(two, rest_b.whole, x.loop))
 
-    def gap(self, a: Items, b: Items, rest_a: Items, rest_b: Items) -> None:
+    def gap(self, a: Items, b: Items, rest_a: _Rest, rest_b: _Rest) -> None:
         """What stands between two pairs."""
         left, right = list(meetings(a)), list(meetings(b))
         if left and not holds_unknown(b):
@@ -173,20 +198,29 @@ class _Comparison:
             self.sure = False
         else:
             for leaving, side, rest in ((a, Side.OTHER, rest_b), (b, Side.ZERO, rest_a)):
-                line = _may_leave(leaving)
-                missed = next(_certain(rest), None) if line else None
-                if missed is not None:
-                    self.out.append(Mismatch(side, missed, None, leaves=line))
+                found = next((f for end in _EXITS if (f := _left_out(leaving, rest, end)) is not None), None)
+                if found is not None:
+                    self.out.append(Mismatch(side, found[1], None, leaves=found[0]))
                     break
 
 
-def _may_leave(items: Items, ends: tuple[str, ...] = ("return", "break", "continue")) -> int:
-    """The line of a test that only this side makes and that can end in an exit, 0 without one. Out of a loop leads a `return`."""
+_EXITS = ("return", "break", "continue")
+
+
+def _left_out(leaving: Items, rest: _Rest, end: str) -> tuple[int, Meeting] | None:
+    """The line of a test by which one side may leave, and the first meeting that it leads past."""
+    line = _may_leave(leaving, end)
+    missed = next(_certain(rest.missed_by(end)), None) if line else None
+    return (line, missed) if missed is not None else None
+
+
+def _may_leave(items: Items, end: str) -> int:
+    """The line of a test that only this side makes and that can end in the exit, 0 without one; a loop is left by `return`."""
     for item in (i for i in items if isinstance(i, Choice)):
-        leaving = ("return",) if item.loop else ends
-        for arm in item.arms:
-            inner = _may_leave(arm.items, leaving)
-            if arm.end in leaving or inner:
+        within = item.loop and end != "return"  # it leaves, or goes on in, that loop alone
+        for arm in item.arms if not within else ():
+            inner = _may_leave(arm.items, end)
+            if arm.end == end or inner:
                 return (item.loop and inner) or item.key[0][1]
     return 0
 

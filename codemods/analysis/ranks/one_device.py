@@ -14,6 +14,7 @@ from codemods.analysis.ranks.ended_for_several import ends_but_for_one
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.old_lightning import is_before_two
 from codemods.analysis.ranks.one_process_strategy import is_of_one_process, is_of_one_process_for_several
+from codemods.analysis.ranks.set_above import set_above
 from codemods.analysis.ranks.set_devices import is_written_as_one, speaks_of_several
 from codemods.analysis.ranks.trainer_options import options_of
 from codemods.files.source import FunctionNode, SourceModule
@@ -238,6 +239,8 @@ def _is_one(project: Project, module: SourceModule, devices: ast.expr, depth: in
     own = attribute_bindings(module, devices) if isinstance(devices, ast.Attribute) else []
     if own and depth >= 0:
         return all(b.value is not None and not b.part and _is_one(project, module, b.value, depth) for b in own)
+    if (value := set_above(module, devices)) is not None:
+        return _is_one(project, module, value, 0)
     if pinned := _setting_in(devices):
         return _is_pinned(project, module, pinned)
     if not isinstance(devices, ast.Name) or depth < 0:

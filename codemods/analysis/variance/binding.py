@@ -79,7 +79,7 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
     inner = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Subscript)  # of `x[i][k]` it is `x[i]` that grows
     if inner:
         value = replace(value, sized=False)
-    elif grows and (key.cause.differs or (key.params and value.kind is not Kind.LOADER)):  # which keys there are differs
+    elif grows and (key.cause.differs or (key.params and not _is_one_thing(value))):  # which keys there are differs
         # Where the key is a parameter's, it may be what is put in that differs, under the same keys.
         own = key.cause.differs or (not value.cause.differs and value.params - {path} <= key.params)
         value = replace(made_of(value, key), sized=True, keyed=own)
@@ -90,6 +90,7 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
     if anew:
         state.env[path] = value  # `for k in d: d[k] = reduce(d[k])`: each entry is given anew
         return None
+    counted = value.keyed or not _is_one_thing(value)
     before = state.value(container_of(target)) if path not in state.env else state.env[path]
     if inner and not before.cause.differs:  # its length is what it was, whatever its elements hold from here on
         before = replace(before, sized=False)
@@ -97,7 +98,7 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
         before = plain(before)  # which of the loaders share the data out depends on the key
         value = plain(value)
     given, held = value, before
-    value = join((before, value))
+    value = join((before, value if counted else replace(value, sized=False)))
     if isinstance(target, ast.Subscript) and (key_of := _outer_key(target)):
         entries = held.entries or _entries_before(held, path)
         if inner:  # one part of the entry; the others are what they were
@@ -112,6 +113,11 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
     if state.is_parameter(path):
         state.filled.add(path)
     return value
+
+
+def _is_one_thing(value: Value) -> bool:
+    """True for a loader that a dict is given under a key, and an object round one: its batches do not count the keys."""
+    return value.kind is Kind.LOADER or (value.kind is Kind.INSTANCE and value.cause.differs)
 
 
 def _entries_before(held: Value, path: str) -> tuple[tuple[str, Value], ...]:

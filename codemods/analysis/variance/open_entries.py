@@ -29,12 +29,12 @@ def asked_entry(node: ast.Subscript, holder: Value) -> Value | None:
 def got_entry(call: ast.Call, holder: Value, known: Mapping[str, Value]) -> Value | None:
     """The same for `self.config.get("task")`; of a dict whose entries are known that entry. known: what names hold here."""
     func, written = call.func, written_key(call.args[0]) if call.args else ""
-    if not isinstance(func, ast.Attribute) or func.attr != "get" or not written or holder.thing is not None:
+    if not isinstance(func, ast.Attribute) or func.attr != "get" or not written:
         return None
     path = _path(func.value)
     if path and (entry := f"{path}[{written}]") in known:
         return known[entry]
-    if (key := _text(call.args[0])) is None:
+    if holder.thing is not None or (key := _text(call.args[0])) is None:
         return None
     held = _held(holder, key)
     return open_under(key, path, holder if held is None else held) if held is not None or is_open_field(holder, path) else None

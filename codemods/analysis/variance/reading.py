@@ -21,6 +21,7 @@ from codemods.analysis.variance.meetings import make_same
 from codemods.analysis.variance.numbered_shares import left_by_others, numbered_share
 from codemods.analysis.variance.own_bars import is_handed
 from codemods.analysis.variance.paths import behind_bar, goes_through_entries, parameters, path_of, unpacked
+from codemods.analysis.variance.refilled import asks_if_full
 from codemods.analysis.variance.rounds_together import go_back, mark, meet_each_round
 from codemods.analysis.variance.shares import takes_in_turn
 from codemods.analysis.variance.state import State
@@ -168,7 +169,7 @@ def _begins_anew(state: State, node: ast.Expr) -> bool:
 
 
 def _if(state: State, node: ast.If) -> bool:
-    several = several_processes(state.module, node.test)
+    several = True if asks_if_full(state.module, node) else several_processes(state.module, node.test)
     if several is None and (averaged := averaged_arm(node.test)) is not None:
         several = not averaged
     test = test_value(state, node.test)

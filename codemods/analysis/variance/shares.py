@@ -10,6 +10,7 @@ from codemods.analysis.variance.chunks import length_behind
 from codemods.analysis.variance.lookup import from_environment
 from codemods.analysis.variance.open_entries import asked_entry
 from codemods.analysis.variance.paths import entry_of, path_of
+from codemods.analysis.variance.refilled import is_refilled
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.uneven_parts import gives_rest, parted, starts_at_fraction, unequal_parts
 from codemods.analysis.variance.values import (
@@ -57,6 +58,8 @@ def _item(state: State, node: ast.Subscript) -> Value:
             return plain(holder)
         if (chunk := _chunk(state, node, holder)) is not None:
             return chunk
+        if not bounds.cause.differs and is_refilled(state.module, node):
+            return replace(plain(holder), sized=False)
         if bounds.cause.differs or bounds.params:
             return _share(state, node, holder, bounds)
         return plain(holder)

@@ -12,6 +12,7 @@ from codemods.analysis.bindings import Binding, bindings_in, bindings_of, only_v
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.reaching import reaching
 from codemods.analysis.wrapped.losses import Backward, is_quiet
 from codemods.files.source import FunctionNode, SourceModule, stands_above, walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
@@ -167,11 +168,7 @@ def _above(module: SourceModule, name: ast.Name) -> list[Binding]:
     """The last bindings of a name above its use: those in front of a whole new value do not count."""
     function = module.function_of(name)
     found = [b for b in bindings_of(module, name) if module.function_of(b.node) is function]
-    return [b for b in found if stands_above(b.node, name) or _is_own(module, b, name)]
-
-
-def _is_own(module: SourceModule, bound: Binding, name: ast.Name) -> bool:
-    return bound.node is module.statement_of(name)
+    return [b for b in reaching(module, name, found) if stands_above(b.node, name)]
 
 
 def is_world(module: SourceModule, node: ast.expr) -> bool:
