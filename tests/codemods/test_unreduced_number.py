@@ -1411,3 +1411,78 @@ def test_a_name_without_a_number_and_one_of_the_training() -> None:
     trained = NAMED.replace("total += self.loss_of(self.model(batch)).item()", step)
     assert named("f'{folder}/{epoch}_{val_loss:.3f}.pth'", trained) == []
     assert named("f'{folder}/{epoch}_{val_loss:.3f}.pth'", NAMED.replace("if self.rank == 0:", "if epoch > 2:")) == []
+
+
+BASE = """\
+class Base:
+    def loaders(self, data):
+        return DataLoader(data, 8, sampler=DistributedSampler(data))
+
+    def run(self, model, data, loss_of):
+        loader = self.loaders(data)
+        model.train()
+        self.assess(model, loader, loss_of)
+
+    def assess(self, model, batches, loss_of):
+        return None
+
+
+"""
+HEIR = """\
+class Heir(Base):
+    def assess(self, model, rows, loss_of):
+        total = 0.0
+        for row in rows:
+            total += loss_of(model(row)).item()
+        val_loss = total / len(rows)
+        if dist.get_rank() == 0:
+            print('val loss', val_loss)
+"""
+
+
+def test_a_loader_that_an_inherited_method_hands_to_the_heir() -> None:
+    check_told(RULE, f"{HEAD}{BASE}{HEIR}", reason=WHY)
+    whole = BASE.replace(", sampler=DistributedSampler(data)", "")
+    check_nothing(RULE, f"{HEAD}{whole}{HEIR}")
+    reduced = HEIR.replace("        if dist", "        val_loss = torch.tensor(val_loss)\n        dist.all_reduce(val_loss)\n        if dist")
+    check_nothing(RULE, f"{HEAD}{BASE}{reduced}")
+
+
+def test_a_loader_that_an_inherited_method_of_another_file_hands_to_the_heir() -> None:
+    heir = f"{HEAD}from base import Base\n\n\n{HEIR}"
+    assert len(findings_of(RULE, heir, {"base.py": HEAD + BASE}, path="heir.py")) == 1
+
+
+def test_an_heir_that_has_the_calling_method_anew_is_handed_nothing_by_its_base() -> None:
+    own = HEIR + "\n    def run(self, model, data, loss_of):\n        self.assess(model, DataLoader(data, 8), loss_of)\n"
+    check_nothing(RULE, f"{HEAD}{BASE}{own}")
+
+
+@pytest.mark.parametrize(
+    "shown",
+    ["print(f'PVE: {np.mean(gaps)}')", "print('distance', sum(gaps) / len(gaps))", "writer.write('spread %f' % np.mean(gaps))",
+     "gaps = torch.tensor(gaps)\n    print('gap', gaps.mean().item())"],
+)  # fmt: skip
+def test_a_mean_that_no_word_calls_a_metric(shown: str) -> None:
+    step = "gaps.append(model(batch).abs().item())"
+    source = evaluate(f"if dist.get_rank() == 0:\n    {shown}", step=step).replace("total = 0.0", "gaps = []")
+    source = source.replace("import torch\n", "import numpy as np\nimport torch\n", 1)
+    check_told(RULE, source, reason=WHY)
+    gathered = source.replace("    if dist.get_rank", "    gaps = gather_all(gaps)\n    if dist.get_rank")
+    check_nothing(RULE, gathered + "\n\ndef gather_all(x):\n    parts = [None] * 2\n    dist.all_gather_object(parts, x)\n"
+                  "    return sum(parts, [])\n")  # fmt: skip
+    check_nothing(RULE, source.replace(SHARED, "DataLoader(data, 8)"))
+
+
+def test_a_mean_that_no_word_calls_a_metric_of_a_training_is_a_curve() -> None:
+    step = "loss_of(model(batch)).backward()\n        gaps.append(model(batch).abs().item())"
+    source = evaluate("if dist.get_rank() == 0:\n    print('gap', np.mean(gaps))", step=step).replace("total = 0.0", "gaps = []")
+    check_nothing(RULE, f"import numpy as np\n{source}")
+
+
+def test_of_one_loop_what_a_word_calls_a_metric_comes_before_another_mean() -> None:
+    step = "gaps.append(len(batch)); total += loss_of(model(batch)).item()"
+    end = "if dist.get_rank() == 0:\n    print('rows', np.mean(gaps))\n    print('val loss', total / len(loader))"
+    source = evaluate(end, step=step).replace("total = 0.0", "total, gaps = 0.0, []")
+    found = findings_of(RULE, f"import numpy as np\n{source}")
+    assert [f.message.split("`")[1] for f in found] == ["total / len(loader)"]
