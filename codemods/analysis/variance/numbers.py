@@ -34,6 +34,7 @@ from codemods.analysis.variance.put_into import is_entry, names_a_number, writte
 from codemods.analysis.variance.shown_results import holds_reduced, holds_results, puts_itself
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.switched_outlets import shows_where_switched_on
+from codemods.analysis.variance.told_by_all import is_end_of_its_way, may_print_on_all, prints_on_all
 from codemods.analysis.variance.unseen_shares import leave_unseen
 from codemods.analysis.variance.values import SAME, Cause, How, Value
 from codemods.data.rank_variance import DRAWS, SHOWN_BY_MAIN, SHOWN_NUMBERS
@@ -108,7 +109,7 @@ def _places(project: Project, module: SourceModule) -> dict[FunctionNode | None,
     places: dict[FunctionNode | None, list[_Place]] = {}
     for call in module.nodes(ast.Call):
         told = shows(project, module, call) or may_be_of_zero(module, call) or may_be_own_writer(project, module, call)
-        if told or names_a_file(project, module, call):
+        if told or may_print_on_all(module, call) or names_a_file(project, module, call):
             places.setdefault(module.function_of(call), []).append(call)
     for test in module.nodes(ast.Compare):
         if decides(module, test):
@@ -133,8 +134,11 @@ def _in_function(
 
 
 def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Number]:
-    if not shows(state.project, state.module, node):
-        assert isinstance(node.func, ast.Attribute)
+    on_zero = shows(state.project, state.module, node)
+    by_all = not on_zero and may_print_on_all(state.module, node) and prints_on_all(state.project, state.module, node)
+    if not on_zero and not by_all:
+        if not isinstance(node.func, ast.Attribute):
+            return
         site = state.targets.get(id(node))
         by_zero = site is not None and (prints_on_zero(state.project, site) or shows_where_switched_on(analysis, site))
         if not by_zero and _value(analysis, state, node.func.value).cause is not Cause.RANK:
@@ -147,8 +151,8 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         return
     taken: set[int] = set()
     for part in parts:
-        if isinstance(part, ast.Call) and dotted(part.func) in _PASSING:
-            continue  # what it goes through is looked at
+        if isinstance(part, ast.Call) and (dotted(part.func) in _PASSING or (by_all and is_text(part))):
+            continue  # what it goes through, or is put together of, is looked at
         if any(m.carries for m in state.met.get(id(part), ())):
             taken |= {id(n) for n in walk(part)}  # what is handed to it comes out as everybody's
         value = _value(analysis, state, part) if id(part) not in taken else SAME
@@ -167,6 +171,10 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         taken |= {id(n) for n in walk(part)}
         number = _number(analysis, state, part, node, value)
         if number is None or _is_told_above(state, number):
+            continue
+        if by_all:  # each its own: nobody puts them together, nor does the caller have them
+            if named and over is None and number.role is Role.RESULT and not number.alone and is_end_of_its_way(state, value):
+                yield replace(number, everyone=True)
             continue
         if not named:  # a mean of something: what an evaluation shows of all its batches is a result, whatever it is called
             if number.role is Role.RESULT:
