@@ -1,6 +1,6 @@
 """The one number of a group that is shown as each rank has it, where all the others are put together from all ranks.
 
-`writer.add_scalar("kl", gather(kl).mean(), step)` and its neighbours, and one `writer.add_scalar("ends", ends.sum().item(), step)`
+`writer.add_scalar("kl", gather(kl).mean(), step)` and its neighbours, and one `writer.add_scalar("ends", ends.sum().item(), n)`
 between them; also the entries of one dict. Two such numbers may be meant so.
 """
 
