@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.logged.own_among_gathered import OwnAmongGathered, own_among_gathered
 from codemods.analysis.logged.own_entries import OwnEntry, own_entries
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.run_by_ranks import may_show_ranks
@@ -39,9 +40,13 @@ class UnreducedNumber(DdpCodemod):
     name of what rank 0 saves. Output of rank 0 is what stands under a test of the rank, or of `wandb.run` where rank 0 alone
     starts a run, what goes to an object that rank 0 alone has, or whose class writes on rank 0 alone, also where a field says so
     that rank 0 alone has set, and what goes through a logger that the project keeps quiet on the other ranks. Entries of a dict
-    of results that are shown one by one (`for name, value in results.items():`) count. Also reports a result that is made of
-    the rank's own part where the function has just gathered those of all ranks, and the mean loss of a training epoch that is
-    shown in the same way as a loss that the function reduces over the ranks.
+    of results that are shown one by one (`for name, value in results.items():`) count, and so does the mean over all batches of
+    an evaluation that is written into a text (`f"PVE: {np.mean(gaps)}"`), whatever it is called. Also reports a result that is
+    made of the rank's own part where the function has just gathered those of all ranks, and the mean loss of a training epoch
+    that is shown in the same way as a loss that the function reduces over the ranks. Of numbers that are shown side by side
+    (`writer.add_scalar(...)` in one block, or the entries of one dict), of which at least three are gathered where they are
+    shown, it reports the one `.item()` that is not. Of a result that every rank prints behind the loop it says that there are as
+    many results as ranks, where the function reduces nothing, and gives nothing of it to its caller.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The printed accuracy is not that of the set it is taken for, and
@@ -97,7 +102,7 @@ class UnreducedNumber(DdpCodemod):
     - Says nothing of a dict of loaders of which some are whole, and of a data set that is given a constant rank.
     - Says nothing behind an all_reduce, a gather, a broadcast, `Metric.compute()`, or a helper that reduces, and nothing of a
       loss whose forward gathers over the ranks.
-    - Says nothing of output that every rank makes, and of lines that name the rank.
+    - Says nothing of other output that every rank makes, and of lines that name the rank.
     - Says nothing of a single batch of an evaluation, and nothing of pictures and tables.
     - Says nothing of a loss or an accuracy that rank 0 draws or prints while it trains, of a step or of an epoch, where no
       reduced number of its kind is shown by the same function in the same way: that is what most programs want, and nothing
@@ -131,6 +136,7 @@ class UnreducedNumber(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
+        told: set[int] = set()
         for number in numbers_of_one_rank(project, module):
             line = getattr(number.shown, "lineno", 0)
             if number.role is not Role.DECIDES and _is_for_a_moment(number.shown) and left(module, number.at, _BESIDE_A_BAR):
@@ -142,9 +148,13 @@ class UnreducedNumber(DdpCodemod):
                 continue
             if is_put_together(project, module, number.at, number.value.chain) and left(module, number.at, _TOGETHER):
                 continue
+            told |= {number.at.lineno, line} if isinstance(number.at, (ast.stmt, ast.expr)) else {line}
             yield self._number(module, number)
         for entry in own_entries(project, module) if module.holds(b"reduce") else ():
             yield self._entry(module, entry)
+        for among in own_among_gathered(project, module) if module.holds(b"gather") or module.holds(b"reduce") else ():
+            if among.own.lineno not in told and not is_run_by_nobody(project, module, among.own, by_one=True):
+                yield self._among(module, among)
 
     def _entry(self, module: SourceModule, found: OwnEntry) -> Finding:
         text = module.text_of(found.read)
@@ -160,6 +170,18 @@ class UnreducedNumber(DdpCodemod):
             reason=f"read it from `{found.copy}`",
         )
 
+    def _among(self, module: SourceModule, found: OwnAmongGathered) -> Finding:
+        text = " ".join(module.text_of(found.own).split())
+        lines = sorted({n.lineno for n in found.gathered})
+        return self.finding(
+            module,
+            found.own,
+            f"`{text}` is that of the rank's own share of the data, and the {len(found.gathered)} numbers that are shown beside "
+            "it are put together from all ranks: this one is not",
+            evidence=[Evidence("static", "this is put together from all ranks", module.path, line) for line in lines[:_SHOWN]],
+            reason="gather it as the others: every rank has to make that call",
+        )
+
     def _number(self, module: SourceModule, number: Number) -> Finding:
         strength = "strong" if number.value.proof is Proof.PROVEN else "weak"
         way = [Evidence("way", x.text, x.path, x.line, strength) for x in number.value.chain]
@@ -171,6 +193,7 @@ class UnreducedNumber(DdpCodemod):
         return self.finding(module, number.at, _message(number), evidence=way, reason=_ALONE if number.alone else advice)
 
 
+_SHOWN = 3  # of the numbers beside it
 _BESIDE_A_BAR = "a progress bar shows it for a moment"
 _TOGETHER = "the parts of the other ranks are put into it"
 
@@ -218,6 +241,11 @@ def _message(number: Number) -> str:
         return (
             f"each rank holds `{text}` against the best so far{there}, and it is that of the rank's own share of the data: the "
             "ranks decide differently which result is the best, and none by the whole set"
+        )
+    if number.everyone and number.role is Role.RESULT:
+        return (
+            f"each rank prints `{text}`{there} as the result, and it is that of its own share of the data: there are as many "
+            "results as ranks, and none is that of the whole set"
         )
     if number.beside is not None:
         return (

@@ -230,7 +230,6 @@ def test_a_module_that_nothing_here_trains() -> None:
      "loss = reduce_mean(total / len(loader))\nif dist.get_rank() == 0:\n    print('loss', loss)",
      "parts = [None] * dist.get_world_size()\ndist.all_gather_object(parts, total)\nloss = sum(parts)\n"
      "if dist.get_rank() == 0:\n    print('loss', loss)",
-     "loss = total / len(loader)\nprint('loss', loss)",
      "loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('rank', dist.get_rank(), 'loss', loss)",
      "if dist.get_rank() == 0:\n    print('batches', len(loader))"],
 )  # fmt: skip
@@ -1411,3 +1410,150 @@ def test_a_name_without_a_number_and_one_of_the_training() -> None:
     trained = NAMED.replace("total += self.loss_of(self.model(batch)).item()", step)
     assert named("f'{folder}/{epoch}_{val_loss:.3f}.pth'", trained) == []
     assert named("f'{folder}/{epoch}_{val_loss:.3f}.pth'", NAMED.replace("if self.rank == 0:", "if epoch > 2:")) == []
+
+
+BASE = """\
+class Base:
+    def loaders(self, data):
+        return DataLoader(data, 8, sampler=DistributedSampler(data))
+
+    def run(self, model, data, loss_of):
+        loader = self.loaders(data)
+        model.train()
+        self.assess(model, loader, loss_of)
+
+    def assess(self, model, batches, loss_of):
+        return None
+
+
+"""
+HEIR = """\
+class Heir(Base):
+    def assess(self, model, rows, loss_of):
+        total = 0.0
+        for row in rows:
+            total += loss_of(model(row)).item()
+        val_loss = total / len(rows)
+        if dist.get_rank() == 0:
+            print('val loss', val_loss)
+"""
+
+
+def test_a_loader_that_an_inherited_method_hands_to_the_heir() -> None:
+    check_told(RULE, f"{HEAD}{BASE}{HEIR}", reason=WHY)
+    whole = BASE.replace(", sampler=DistributedSampler(data)", "")
+    check_nothing(RULE, f"{HEAD}{whole}{HEIR}")
+    joined = "        val_loss = torch.tensor(val_loss)\n        dist.all_reduce(val_loss)\n        if dist"
+    reduced = HEIR.replace("        if dist", joined)
+    check_nothing(RULE, f"{HEAD}{BASE}{reduced}")
+
+
+def test_a_loader_that_an_inherited_method_of_another_file_hands_to_the_heir() -> None:
+    heir = f"{HEAD}from base import Base\n\n\n{HEIR}"
+    assert len(findings_of(RULE, heir, {"base.py": HEAD + BASE}, path="heir.py")) == 1
+
+
+def test_an_heir_that_has_the_calling_method_anew_is_handed_nothing_by_its_base() -> None:
+    own = HEIR + "\n    def run(self, model, data, loss_of):\n        self.assess(model, DataLoader(data, 8), loss_of)\n"
+    check_nothing(RULE, f"{HEAD}{BASE}{own}")
+
+
+@pytest.mark.parametrize(
+    "shown",
+    ["print(f'PVE: {np.mean(gaps)}')", "print('distance', sum(gaps) / len(gaps))", "writer.write('spread %f' % np.mean(gaps))",
+     "gaps = torch.tensor(gaps)\n    print('gap', gaps.mean().item())"],
+)  # fmt: skip
+def test_a_mean_that_no_word_calls_a_metric(shown: str) -> None:
+    step = "gaps.append(model(batch).abs().item())"
+    source = evaluate(f"if dist.get_rank() == 0:\n    {shown}", step=step).replace("total = 0.0", "gaps = []")
+    source = source.replace("import torch\n", "import numpy as np\nimport torch\n", 1)
+    check_told(RULE, source, reason=WHY)
+    gathered = source.replace("    if dist.get_rank", "    gaps = gather_all(gaps)\n    if dist.get_rank")
+    check_nothing(RULE, gathered + "\n\ndef gather_all(x):\n    parts = [None] * 2\n    dist.all_gather_object(parts, x)\n"
+                  "    return sum(parts, [])\n")  # fmt: skip
+    check_nothing(RULE, source.replace(SHARED, "DataLoader(data, 8)"))
+
+
+def test_a_mean_that_no_word_calls_a_metric_of_a_training_is_a_curve() -> None:
+    step = "loss_of(model(batch)).backward()\n        gaps.append(model(batch).abs().item())"
+    source = evaluate("if dist.get_rank() == 0:\n    print('gap', np.mean(gaps))", step=step).replace("total = 0.0", "gaps = []")
+    check_nothing(RULE, f"import numpy as np\n{source}")
+
+
+def test_of_one_loop_what_a_word_calls_a_metric_comes_before_another_mean() -> None:
+    step = "gaps.append(len(batch)); total += loss_of(model(batch)).item()"
+    end = "if dist.get_rank() == 0:\n    print('rows', np.mean(gaps))\n    print('val loss', total / len(loader))"
+    source = evaluate(end, step=step).replace("total = 0.0", "total, gaps = 0.0, []")
+    found = findings_of(RULE, f"import numpy as np\n{source}")
+    assert [f.message.split("`")[1] for f in found] == ["total / len(loader)"]
+
+
+@pytest.mark.parametrize("end", ["loss = total / len(loader)\nprint('loss', loss)", "print(f'accuracy {total / len(loader)}')"])
+def test_a_result_that_every_rank_prints_as_that_of_all(end: str) -> None:
+    found = check_told(RULE, evaluate(end), reason=WHY)
+    assert "as many results as ranks" in found.message
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["loss = total / len(loader)\nprint('rank', dist.get_rank(), 'loss', loss)", "print('local loss', total / len(loader))",
+     "loss = total / len(loader)\nprint('loss', loss)\nreturn loss",  # who calls it shows it, goes by it, or reduces it
+     "loss = torch.tensor(total / len(loader))\nprint('loss', loss)\ndist.all_reduce(loss)\nprint('loss of all', loss)",
+     "print('batches', len(loader))"],
+)  # fmt: skip
+def test_what_every_rank_prints_and_is_no_end_of_its_way(end: str) -> None:
+    check_nothing(RULE, evaluate(end))
+
+
+def test_what_every_rank_prints_of_the_whole_set_of_a_training_or_into_a_muted_print() -> None:
+    end = "loss = total / len(loader)\nprint('loss', loss)"
+    check_nothing(RULE, evaluate(end, loader="DataLoader(data, 8)"))
+    check_nothing(RULE, evaluate(end, step="loss_of(model(batch)).backward(); total += loss_of(model(batch)).item()"))
+    quiet = "def quiet():\n    if dist.get_rank() != 0:\n        builtins.print = lambda *a: None\n\n\nquiet()\n"
+    muted = f"import builtins\n\n\n{quiet}"
+    check_nothing(RULE, evaluate(end).replace("\n\ndef evaluate", f"\n{muted}\n\ndef evaluate", 1))
+
+
+GROUP = """\
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
+
+
+def train(model, data, optimizer, writer):
+    accelerator = Accelerator()
+    model, loader, optimizer = accelerator.prepare(model, DataLoader(data, 8), optimizer)
+    for step, batch in enumerate(loader):
+        loss = model(batch)
+        accelerator.backward(loss)
+        optimizer.step()
+        kl, ends = loss.mean(), (batch == 0)
+"""
+ALONGSIDE = """        writer.add_scalar("a/loss", accelerator.gather(loss).mean().item(), step)
+        writer.add_scalar("a/kl", accelerator.gather(kl).mean().item(), step)
+        writer.add_scalar("a/var", accelerator.gather(kl).var().item(), step)
+        writer.add_scalar("a/lr", optimizer.param_groups[0]["lr"], step)
+"""
+ONE = '        writer.add_scalar("a/ends", ends.sum().item(), step)\n'
+IN_A_DICT = """        accelerator.log({
+            "loss": accelerator.gather(loss).mean().item(), "kl": accelerator.gather(kl).mean().item(),
+            "var": accelerator.reduce(kl).item(), "ends": ends.sum().item(), "step": step,
+        })
+"""
+BESIDE = "gather it as the others"
+
+
+@pytest.mark.parametrize("shown", [ALONGSIDE + ONE, ONE + ALONGSIDE, IN_A_DICT])
+def test_the_one_number_of_a_group_that_is_not_gathered(shown: str) -> None:
+    found = check_told(RULE, GROUP + shown, reason=BESIDE)
+    assert "`ends.sum().item()` is that of the rank's own share" in found.message
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [ALONGSIDE, ALONGSIDE + ONE + ONE.replace("ends.sum", "ends.float().mean"),  # two of them may be meant so
+     ALONGSIDE + ONE.replace("ends.sum()", "accelerator.gather(ends.sum()).sum()"),
+     ALONGSIDE + ONE.replace("ends.sum()", "model.scale"), "\n".join(ALONGSIDE.splitlines()[:2]) + "\n" + ONE,
+     ALONGSIDE + "        if step % 100 == 0:\n    " + ONE],
+)  # fmt: skip
+def test_a_group_without_one_that_is_left_out(shown: str) -> None:
+    assert not [f for f in findings_of(RULE, GROUP + shown) if BESIDE in f.reason]

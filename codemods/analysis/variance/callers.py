@@ -13,6 +13,7 @@ from codemods.analysis.hooks import WRITER_HOOKS
 from codemods.analysis.model.setting_calls import calls_by_settings
 from codemods.analysis.ranks.reach import to_a_launcher
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
+from codemods.analysis.variance.inherited_calls import handed_to_the_heir
 from codemods.analysis.variance.open_entries import of_entry
 from codemods.analysis.variance.paths import is_super, own_field, parameters
 from codemods.analysis.variance.settling import Settling
@@ -203,8 +204,10 @@ class Callers:
 
 def _handed_over(caller: State | None, call: ast.Call, site: FunctionSite, name: str) -> Value | None:
     """What a call hands over for a parameter, if it is this function that the call was seen to run."""
-    if caller is None or id(call) not in caller.targets or caller.targets[id(call)].key != site.key:
+    if caller is None or id(call) not in caller.targets:
         return None
+    if caller.targets[id(call)].key != site.key:
+        return handed_to_the_heir(caller.project, caller, call, site, name)
     return caller.given.get(id(call), {}).get(name)
 
 

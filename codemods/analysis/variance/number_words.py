@@ -47,6 +47,23 @@ def is_number(node: ast.expr) -> bool:
     return bool(METRIC_NAME.search(name))
 
 
+def is_mean(node: ast.AST) -> bool:
+    """True for the mean of a collection, as it is written: `np.mean(errors)`, `errors.mean()`, `sum(errors) / len(errors)`."""
+    if isinstance(node, ast.BinOp):
+        whole = isinstance(node.op, ast.Div) and _counts(node.right)
+        return whole and isinstance(node.left, ast.Call) and called_name(node.left) in ("sum", "nansum")
+    if not isinstance(node, ast.Call):
+        return False
+    held = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if called_name(node) == "item" and held is not None:
+        return is_mean(held)
+    return called_name(node) in _MEANS and bool(node.args or held is not None)
+
+
+def _counts(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and called_name(node) == "len"
+
+
 def reads_like_one(entries: ast.Dict, value: ast.expr) -> bool:
     """True for an entry of a dict whose key names a loss or a metric."""
     keys = [k.value for k, v in zip(entries.keys, entries.values, strict=True) if v is value and isinstance(k, ast.Constant)]

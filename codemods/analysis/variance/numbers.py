@@ -19,6 +19,7 @@ from codemods.analysis.variance.number_uses import role_of
 from codemods.analysis.variance.number_words import (
     holds_pictures,
     is_made_by_a_metric,
+    is_mean,
     is_number,
     is_text,
     named_by_texts,
@@ -33,9 +34,10 @@ from codemods.analysis.variance.put_into import is_entry, names_a_number, writte
 from codemods.analysis.variance.shown_results import holds_reduced, holds_results, puts_itself
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.switched_outlets import shows_where_switched_on
+from codemods.analysis.variance.told_by_all import is_end_of_its_way, may_print_on_all, prints_on_all
 from codemods.analysis.variance.unseen_shares import leave_unseen
 from codemods.analysis.variance.values import SAME, Cause, How, Value
-from codemods.data.rank_variance import SHOWN_BY_MAIN, SHOWN_NUMBERS
+from codemods.data.rank_variance import DRAWS, SHOWN_BY_MAIN, SHOWN_NUMBERS
 from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record, replace
@@ -69,6 +71,7 @@ class Number:
     role: what it is used for. everyone: each rank decides by its own, not only rank 0. source: the loop that it comes from.
     behind: it is shown behind that loop. alone: only rank 0 goes through the loop at all. over: the parts of all ranks are there.
     beside: a number of all ranks that is shown in the same way. answers: its caller decides. names: it is in the name of a file.
+    unnamed: no word says that it is a loss or a metric.
     """
 
     at: ast.AST
@@ -84,6 +87,7 @@ class Number:
     beside: Beside | None = None
     answers: bool = False
     names: bool = False
+    unnamed: bool = False
 
 
 def all_numbers(analysis: Analysis, module: SourceModule) -> list[Number]:
@@ -105,7 +109,7 @@ def _places(project: Project, module: SourceModule) -> dict[FunctionNode | None,
     places: dict[FunctionNode | None, list[_Place]] = {}
     for call in module.nodes(ast.Call):
         told = shows(project, module, call) or may_be_of_zero(module, call) or may_be_own_writer(project, module, call)
-        if told or names_a_file(project, module, call):
+        if told or may_print_on_all(module, call) or names_a_file(project, module, call):
             places.setdefault(module.function_of(call), []).append(call)
     for test in module.nodes(ast.Compare):
         if decides(module, test):
@@ -130,8 +134,11 @@ def _in_function(
 
 
 def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Number]:
-    if not shows(state.project, state.module, node):
-        assert isinstance(node.func, ast.Attribute)
+    on_zero = shows(state.project, state.module, node)
+    by_all = not on_zero and may_print_on_all(state.module, node) and prints_on_all(state.project, state.module, node)
+    if not on_zero and not by_all:
+        if not isinstance(node.func, ast.Attribute):
+            return
         site = state.targets.get(id(node))
         by_zero = site is not None and (prints_on_zero(state.project, site) or shows_where_switched_on(analysis, site))
         if not by_zero and _value(analysis, state, node.func.value).cause is not Cause.RANK:
@@ -144,8 +151,8 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         return
     taken: set[int] = set()
     for part in parts:
-        if isinstance(part, ast.Call) and dotted(part.func) in _PASSING:
-            continue  # what it goes through is looked at
+        if isinstance(part, ast.Call) and (dotted(part.func) in _PASSING or (by_all and is_text(part))):
+            continue  # what it goes through, or is put together of, is looked at
         if any(m.carries for m in state.met.get(id(part), ())):
             taken |= {id(n) for n in walk(part)}  # what is handed to it comes out as everybody's
         value = _value(analysis, state, part) if id(part) not in taken else SAME
@@ -155,7 +162,8 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         if holds_reduced(value) and left(state.module, part, "what the ranks differ by in this dict is no number"):
             continue
         over = passed_over(state.project, state.module, value) if isinstance(part, ast.Name) and value.mean else None
-        if over is None and not _reads_like_one(state, node, part, value):
+        named = over is not None or _reads_like_one(state, node, part, value)
+        if not named and not _is_plain_mean(state, node, part, value):
             continue
         told = last(dotted(node.func)) in SHOWN_NUMBERS or dotted(node.func) in SHOWN_BY_MAIN or value.mean
         if not told or holds_pictures(state.module, part) or _reduces_as_text(analysis, value):
@@ -163,6 +171,14 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         taken |= {id(n) for n in walk(part)}
         number = _number(analysis, state, part, node, value)
         if number is None or _is_told_above(state, number):
+            continue
+        if by_all:  # each its own: nobody puts them together, nor does the caller have them
+            if named and over is None and number.role is Role.RESULT and not number.alone and is_end_of_its_way(state, value):
+                yield replace(number, everyone=True)
+            continue
+        if not named:  # a mean of something: what an evaluation shows of all its batches is a result, whatever it is called
+            if number.role is Role.RESULT:
+                yield replace(number, unnamed=True)
             continue
         if over is not None:
             yield replace(number, at=over.statement, over=over)
@@ -198,6 +214,12 @@ def _reads_like_one(state: State, node: ast.Call, part: ast.expr, value: Value) 
         return True  # all that an evaluation came to
     made = value.mean and is_made_by_a_metric(state.module, part)
     return is_number(part) or (is_entry(state.module, part) and (names_a_number(state.module, part) or made))
+
+
+def _is_plain_mean(state: State, node: ast.Call, part: ast.expr, value: Value) -> bool:
+    """True for a mean over what the own batches gave that is put into a text: no name has to say that it is a metric."""
+    written = value.mean and value.is_of_own_data and is_mean(part) and last(dotted(node.func)) not in DRAWS
+    return written and not is_entry(state.module, part)
 
 
 def _is_whole(node: ast.Call, part: ast.expr, value: Value) -> bool:

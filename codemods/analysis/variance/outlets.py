@@ -14,7 +14,7 @@ from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.uses import uses_of
-from codemods.analysis.variance.number_words import is_number, named_by_texts, numbers_gone_through, texts_of
+from codemods.analysis.variance.number_words import is_mean, is_number, named_by_texts, numbers_gone_through, texts_of
 from codemods.analysis.variance.paths import parameters
 from codemods.data.rank_variance import DRAWS, LOGGER_NAME, SAYS_SHOWN, SHOWN_BY_MAIN, SHOWN_NUMBERS, TAKES_WHAT_IS_SHOWN
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
@@ -57,7 +57,7 @@ def _may_hold_number(module: SourceModule, node: ast.Call) -> bool:
     if last(dotted(node.func)) in DRAWS or any(isinstance(g, (ast.Name, ast.Dict)) for g in given):
         return True
     inner = [n for g in given for n in walk(g) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
-    if any(map(is_number, inner)) or named_by_texts(node):
+    if any(map(is_number, inner)) or named_by_texts(node) or any(is_mean(n) for g in given for n in walk(g)):
         return True
     return any(numbers_gone_through(module, n) or (isinstance(n, ast.Name) and texts_of(module, n)) for n in inner)
 

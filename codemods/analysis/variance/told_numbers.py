@@ -53,9 +53,12 @@ def _by_place(found: Iterable[Number]) -> list[Number]:
     return [places[line] for line in sorted(places)]
 
 
-def _weight(number: Number) -> tuple[int, int, int]:
-    """What decides before what is told as a result, and that before a curve; of curves the mean of an epoch first, names last."""
+def _weight(number: Number) -> tuple[int, int, int, int]:
+    """What decides before what is told as a result, and that before a curve; of curves the mean of an epoch first, names last.
+
+    What a word calls a loss or a metric comes before the mean of something else.
+    """
     roles = (Role.CURVE, Role.BESIDE, Role.RESULT, Role.DECIDES)
     name = last(dotted(number.shown.func)) if isinstance(number.shown, ast.Call) else ""
     shown = 0 if name in BARS or number.names else 3 if name in DRAWS else 1 if name in SHOWN_NUMBERS else 2
-    return roles.index(number.role), int(number.value.mean and number.behind), shown
+    return roles.index(number.role), int(not number.unnamed), int(number.value.mean and number.behind), shown
