@@ -174,7 +174,7 @@ class RankSeededSplit(DdpCodemod):
             return None
         seed = above.seed
         message = f"{_what(module, split)}: the seed above it is each rank's own, so {split.outcome}"
-        evidence = [Evidence("static", f"`{short(seed.module, seed.call)}`", seed.module.path, seed.call.lineno)]
+        evidence = [Evidence("static", f"`{short(seed.module, seed.call)}`", seed.module.path, seed.call.lineno), *_dealt(split)]
         edits = _with_generator(module, project, split, seed)
         level = _UNSAFE if edits else _DISPLAY
         reason = (
@@ -220,7 +220,8 @@ class RankSeededSplit(DdpCodemod):
     def _told(self, module: SourceModule, split: Split, seed: ast.AST, home: SourceModule, edits: list[Edit]) -> Finding:
         message = f"{_what(module, split)}: its seed is each rank's own, so {split.outcome}"
         evidence = [Evidence("static", f"`{short(home, seed)}`", home.path, getattr(seed, "lineno", 0))]
-        if split.taken is not None and not split.cut:
+        evidence += _dealt(split)
+        if split.taken is not None and not split.cut and split.loader is None:
             evidence.append(Evidence("static", "each rank takes its part here", module.path, getattr(split.taken, "lineno", 0)))
         reason = "changes the division: numbers of earlier runs do not compare" if edits else "take the rank out of the seed"
         return self.finding(
@@ -234,6 +235,13 @@ def _holds_the_rank(project: Project, module: SourceModule, seed: ast.expr) -> b
         return True
     made = origins(project, module, seed) if isinstance(seed, ast.Name) else ()
     return bool(made) and all(o.known and not o.path and names_the_rank(project, o.module, o.node) for o in made)
+
+
+def _dealt(split: Split) -> list[Evidence]:
+    """The loader of the data set that mixes its samples."""
+    loader = split.loader
+    said = "the ranks share the samples of this loader"
+    return [Evidence("static", said, loader.module.path, loader.call.lineno)] if loader is not None else []
 
 
 def _what(module: SourceModule, split: Split) -> str:

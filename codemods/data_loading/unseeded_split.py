@@ -104,7 +104,7 @@ class UnseededSplit(DdpCodemod):
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         data = project.read(path) or b""
-        dealt = b"rainer" in data or b"ightningDataModule" in data or _any_deals(project)
+        dealt = b"rainer" in data or b"ightningDataModule" in data or b"def __getitem__" in data or _any_deals(project)
         return dealt or shows_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -135,6 +135,8 @@ class UnseededSplit(DdpCodemod):
 
 def _shared(project: Project, module: SourceModule, split: Split) -> Evidence | None:
     """What shows that several processes come to the split, but for the hooks of Lightning."""
+    if (loader := split.loader) is not None:
+        return Evidence("static", "the ranks share the samples of this loader", loader.module.path, loader.call.lineno)
     return _several(project, module) or _dealt_by_trainer(project, module, split) or _used(project, module, split)
 
 

@@ -17,33 +17,33 @@ _PREPARES = ("prepare", "prepare_data_loader")
 
 
 def prepared_data(project: Project, module: SourceModule) -> list[ast.expr]:
-    """What the prepared loaders that this file makes go through.
+    """What the prepared loaders that this file makes go through."""
+    return [loader.dataset for loader in prepared(project) if loader.module is module and loader.dataset is not None]
+
+
+def prepared(project: Project) -> tuple[Loader, ...]:
+    """The prepared loaders whose batches are shared out by their numbers.
 
     None where the project speaks of `dispatch_batches`: rank 0 may read the batches of all ranks then.
     """
-    return [data for home, data in _all(project) if home is module]
+    return project.memo("prepared loaders", lambda: tuple(_found(project)))
 
 
-def _all(project: Project) -> tuple[tuple[SourceModule, ast.expr], ...]:
-    return project.memo("data of prepared loaders", lambda: tuple(_found(project)))
-
-
-def _found(project: Project) -> Iterator[tuple[SourceModule, ast.expr]]:
-    if project.files_containing(b"dispatch_batches"):
+def _found(project: Project) -> Iterator[Loader]:
+    if project.files_containing(b"dispatch_batches") or not project.files_containing(b"ccelerat"):
         return
-    for path in sorted(project.files_containing(b".prepare")):
-        module = project.module(path) if project.files_containing(b"ccelerat") and not is_test_file(path) else None
+    for path in sorted(p for p in project.files_containing(b".prepare") if not is_test_file(p)):
+        module = project.module(path)
         for call in module.calls_named(*_PREPARES) if module is not None else ():
             if module is not None and isinstance(call.func, ast.Attribute) and is_accelerator(project, module, call.func.value):
                 yield from _of_call(project, module, call)
 
 
-def _of_call(project: Project, module: SourceModule, call: ast.Call) -> Iterator[tuple[SourceModule, ast.expr]]:
+def _of_call(project: Project, module: SourceModule, call: ast.Call) -> Iterator[Loader]:
     for given in call.args:
         made = origins(project, module, given) if not isinstance(given, ast.Starred) else ()
-        for loader in (found for o in made if (found := loader_of(o)) is not None):
-            if loader.dataset is not None and _is_dealt_by_index(project, loader):
-                yield loader.module, loader.dataset
+        loaders = (found for o in made if (found := loader_of(o)) is not None)
+        yield from (loader for loader in loaders if _is_dealt_by_index(project, loader))
 
 
 def _is_dealt_by_index(project: Project, loader: Loader) -> bool:

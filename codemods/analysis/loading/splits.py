@@ -16,6 +16,8 @@ from codemods.analysis.loading.dealt_further_down import (
     is_dealt_by_trainer,
     is_drawn_in_a_sampler,
 )
+from codemods.analysis.loading.mixed_in_sets import dealt_after_mixing
+from codemods.analysis.loading.samplers import Loader
 from codemods.analysis.loading.seed_before import Seeding, seed_before
 from codemods.analysis.loading.seeds import names_the_rank
 from codemods.analysis.names import dotted, is_from, last, qualified
@@ -36,6 +38,7 @@ class Split:
 
     source: "torch", "numpy", "random". taken: where each rank takes its part of it, for a permutation and what is mixed in place.
     dealt: a sampler does so. cut: it is cut into a part to train on and the rest, at `taken`, here or in a function.
+    loader: a loader whose ranks share the indices of the data set that looks them up in it.
     """
 
     module: SourceModule
@@ -45,6 +48,7 @@ class Split:
     taken: ast.AST | None = None
     dealt: bool = False
     cut: bool = False
+    loader: Loader | None = None
 
     @property
     def given(self) -> ast.expr | None:
@@ -104,6 +108,8 @@ def _split(project: Project, module: SourceModule, call: ast.Call) -> Split | No
         taken = own or dealt_names(project, module, call, names)
         if taken is None and (half := cut_in_two(module, call, names) or cut_by_helper(project, module, call, names)) is not None:
             return Split(module, call, "generator", source, half, cut=True)
+        if taken is None and (loader := dealt_after_mixing(project, module, call, names)) is not None:
+            return Split(module, call, "generator", source, loader.call, dealt=True, loader=loader)
         return Split(module, call, "generator", source, taken, own is None) if taken is not None else None
     return None
 
