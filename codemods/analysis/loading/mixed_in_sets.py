@@ -94,9 +94,9 @@ def _are_looked_up(project: Project, module: SourceModule, owner: ast.ClassDef, 
     found = class_facts(project, module, owner).method("__getitem__")
     if found is None or len(found[1].args.args) < 2:
         return False
-    method, index = found[1], found[1].args.args[1].arg
-    reads = (n for n in walk(method) if isinstance(n, ast.Subscript) and dotted(n.value).startswith(_OWN))
-    looked = [n for n in reads if _names(n.slice, index)]
+    home, method, index = found[0].module, found[1], found[1].args.args[1].arg
+    uses = (n for n in walk(method) if isinstance(n, ast.Name) and n.id == index and isinstance(n.ctx, ast.Load))
+    looked = [held for use in uses if (held := _looked_up_in(home, use, method)) is not None]
     first = min(looked, key=lambda n: n.lineno, default=None)
     if first is None or dotted(first.value) not in fields:
         return False
@@ -106,5 +106,13 @@ def _are_looked_up(project: Project, module: SourceModule, owner: ast.ClassDef, 
     return all(dotted(n.value) in fields for n in looked)
 
 
-def _names(node: ast.expr, name: str) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == name for n in walk(node))
+def _looked_up_in(module: SourceModule, index: ast.Name, method: FunctionNode) -> ast.Subscript | None:
+    """`self.order[index]` of `self.rows[self.order[index]]`."""
+    below: ast.AST = index
+    for up in module.ancestors(index):
+        if up is method:
+            return None
+        if isinstance(up, ast.Subscript) and up.slice is below and dotted(up.value).startswith(_OWN):
+            return up
+        below = up
+    return None
