@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.job_files.documented_starts import is_pinned_to_one
+from codemods.analysis.loading.configured_draws import configured_draws
 from codemods.analysis.loading.drawn_by_somebody import is_drawn_by_somebody
 from codemods.analysis.loading.drawn_items import DrawnItem, drawn_items, may_draw_items
 from codemods.analysis.loading.draws import Draw, draws_near, may_train
@@ -149,7 +150,8 @@ class SameRandomNumbers(DdpCodemod):
         """Draws from the numbers of the process, by the seed that fixed them."""
         seeds = [s for s in (*seeds_in(module), *handed_seeds(project, module)) if _fixes_torch(s)]
         mine = [s for s in seeds if not is_in_helper(project, s) and not is_never_set(project, s) and not is_unused(project, s)]
-        draws = [d for d in draws_near(project, module.path) if d.generator is None] if mine else []
+        named = configured_draws(project, module) if mine else ()
+        draws = [d for d in (*draws_near(project, module.path), *named) if d.generator is None] if mine else []
         told: set[int] = set()
         for seed in mine:
             if ranks_reaching(project, module, seed.call).some or not _is_for_training(seed):
@@ -165,7 +167,8 @@ class SameRandomNumbers(DdpCodemod):
                 near = [d for d in near if is_drawn_by_somebody(project, d.module, d.call)]
                 if not near and left(module, seed.call, "nothing calls the functions that draw"):
                     continue
-                near = [d for d in near if is_run_in_program(project, d.module, d.call, CallSite(module, seed.call))]
+                at = CallSite(module, seed.call)
+                near = [d for d in near if d in named or is_run_in_program(project, d.module, d.call, at)]
                 if not near and left(module, seed.call, "its program makes no object of the classes that draw"):
                     continue
                 edits, reason = _second_seed(module, project, seed)

@@ -42,11 +42,12 @@ class Draw:
 
 def draws_near(project: Project, path: str) -> tuple[Draw, ...]:
     """The draws in the programs of a file."""
-    files = project.keep("files with draws", lambda: frozenset(p for p in may_train(project) if _draws_in(project, p)))
-    return tuple(d for p in sorted(files) if same_program(project, path, p) for d in _draws_in(project, p))
+    files = project.keep("files with draws", lambda: frozenset(p for p in may_train(project) if draws_in(project, p)))
+    return tuple(d for p in sorted(files) if same_program(project, path, p) for d in draws_in(project, p))
 
 
-def _draws_in(project: Project, path: str) -> tuple[Draw, ...]:
+def draws_in(project: Project, path: str) -> tuple[Draw, ...]:
+    """The draws of one file."""
     return project.memo(("draws in", path), lambda: tuple(_all(project, path)))
 
 
