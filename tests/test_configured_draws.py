@@ -54,7 +54,9 @@ def test_a_model_that_a_configuration_names() -> None:
     check_told(SameRandomNumbers, MAIN, reason=REASON, files={**as_json, "conf/a.json": '{"model": {"is": "nets.waves.Waves"}}'})
 
 
-@pytest.mark.parametrize(("body", "told"), [("depth = 3", True), ("def score(self, x):\n        return self.net(x).mean()", False)])
+@pytest.mark.parametrize(
+    ("body", "told"), [("depth = 3", True), ("def score(self, x):\n        return self.net(x).mean()", False)]
+)
 def test_a_model_that_derives_from_the_one_that_draws(body: str, told: bool) -> None:
     more = files(**{"nets/calm.py": HEIR.format(body=body), "conf/long.yaml": SETTING.replace("waves.Waves", "calm.Calm")})
     if told:

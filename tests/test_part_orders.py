@@ -90,7 +90,8 @@ def test_what_is_no_mask_of_each_sample(parts: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", ["torch.manual_seed(args.seed + dist.get_rank())", "args.start()", "if dist.get_rank() == 0:\n        torch.manual_seed(3)"]
+    "seed",
+    ["torch.manual_seed(args.seed + dist.get_rank())", "args.start()", "if dist.get_rank() == 0:\n        torch.manual_seed(3)"],
 )
 def test_other_seeds(seed: str) -> None:
     check_nothing(SameRandomNumbers, MAIN.format(seed=seed), files=files())

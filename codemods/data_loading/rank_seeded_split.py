@@ -32,8 +32,9 @@ class RankSeededSplit(DdpCodemod):
     `DistributedSampler(seed=...)`, also where the sampler's function is handed it, and in a permutation of which each rank
     takes its part, which is cut in two, or which a sampler deals out. Does the same for rows that pandas draws
     (`rows.sample(n=9, random_state=seed)`) and a `DistributedSampler` then deals out, for `shuffle` of `datasets` in front
-    of the Trainer or of `shard(index=rank)`, and for a `SubsetRandomSampler` that an heir of `DistributedSampler` goes
-    through.
+    of the Trainer, of a sampler, of a loader that Accelerate prepares or of `shard(index=rank)`, for a data set that the ranks
+    share and whose constructor mixes the list that `__getitem__` looks the index up in, and for a `SubsetRandomSampler` that
+    an heir of `DistributedSampler` goes through.
     Takes the rank out of that seed. Reports a seed of the `hash()` of a text, which Python salts in each process, and a
     `seed_everything` with a number of each rank's own: the sampler that Lightning and Fabric give a loader shuffles by it.
 
@@ -76,6 +77,9 @@ class RankSeededSplit(DdpCodemod):
     - Says nothing of a permutation that is not cut in two, of which no rank takes a part and that no sampler deals out: its order
       may be each rank's own.
     - Reports a seed that holds the rank in another way than `seed + rank`, or that has no name at the split.
+    - Says nothing in front of `prepare` where the project speaks of `dispatch_batches`, of a loader with a sampler of its own,
+      and of a stream: rank 0 may read for all ranks.
+    - Says nothing of a data set that looks the index up in a second list as well, which is not mixed.
     - Says nothing of the hash of a number, and where the repository speaks of `PYTHONHASHSEED`.
     - Says nothing of `seed_everything` where the program seeds elsewhere as well, speaks of `PL_GLOBAL_SEED` or spawns its ranks,
       and where no loader that shuffles is seen to be shared out.

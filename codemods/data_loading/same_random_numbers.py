@@ -96,8 +96,9 @@ class SameRandomNumbers(DdpCodemod):
       that draws, or fits another model.
     - Says nothing where any seed of the project differs between the ranks, or is `device_specific`.
     - Says nothing of numbers that decide over a step and not over samples: a task, a branch, one number for all.
-    - Says nothing of draws in `forward` (dropout and its kin) but for the time steps of a diffusion, in evaluation, and in a
-      data set's workers, where they do not choose the sample.
+    - Says nothing of draws in `forward` (dropout and its kin) but for the time steps of a diffusion and the order by which parts
+      of each sample are hidden, in evaluation, and in a data set's workers, where they do not choose the sample.
+    - Says nothing of a model that a configuration names where several scripts fit and nothing says which of them takes it.
     - Says nothing of what workers draw behind `seed_everything(..., workers=True)`, which puts the rank into their seeds, and
       behind a seed that a configuration may have and none of the project has.
     - Says nothing of a data set that draws its samples under the Trainer of transformers where workers may draw them, unless a

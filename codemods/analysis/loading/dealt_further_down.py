@@ -1,4 +1,4 @@
-"""Is what a call gives dealt out to the ranks further down: by a DistributedSampler, by Accelerate, by the Trainer of transformers?"""
+"""Is what a call gives dealt out to the ranks further down: by a DistributedSampler, by Accelerate, by a Trainer?"""
 
 from __future__ import annotations
 

@@ -160,7 +160,9 @@ def in_training_loop(project: Project, module: SourceModule, node: ast.AST, clim
 def _callers_train(
     project: Project, module: SourceModule, function: FunctionNode, climbs: int, seen: frozenset[int], *, in_model: bool
 ) -> bool:
-    return any(_trains(project, s.module, s.call, climbs + 1, seen, in_model=in_model) for s in callers(project, module, function))
+    return any(
+        _trains(project, s.module, s.call, climbs + 1, seen, in_model=in_model) for s in callers(project, module, function)
+    )
 
 
 def _object_is_called(project: Project, site: ClassSite, climbs: int, seen: frozenset[int]) -> bool:
