@@ -87,3 +87,9 @@ def test_a_script_beside_another() -> None:
     check_told(SameRandomNumbers, MAIN.replace("args.file", "'conf/long.yaml'"), reason=REASON, files=files(**second))
     other = {"run.sh": "python tune.py --file conf/long.yaml\npython module.py\n"}
     check_nothing(SameRandomNumbers, MAIN, files=files(**second, **other))
+
+
+def test_a_script_whose_model_is_seen() -> None:
+    seen = MAIN.replace("import yaml\n", "import yaml\n\nfrom nets.still import Still\n").replace(".fit(net,", ".fit(Still(),")
+    still = "import lightning as L\n\n\nclass Still(L.LightningModule):\n    def training_step(self, x, number):\n        return x.mean()\n"
+    check_nothing(SameRandomNumbers, seen, files=files(**{"nets/still.py": still}))

@@ -15,6 +15,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.draws import Draw, draws_in
 from codemods.analysis.loading.seeds import seeded_by_rank
 from codemods.analysis.model.config_targets import class_at
+from codemods.analysis.model.wrapped_model import model_of
 from codemods.files.source import SourceModule
 from codemods.files.text_file import DOCUMENT_KINDS, SHELL_KINDS, YAML_KINDS
 from codemods.runtime.lazy_pattern import lazy
@@ -30,7 +31,7 @@ _NAMED = lazy(rb"(?<![\w./])([A-Za-z_]\w*(?:\.\w+)*\.[A-Z]\w*)(?![\w./])")
 
 def configured_draws(project: Project, script: SourceModule) -> tuple[Draw, ...]:
     """The draws of the models of Lightning that a script fits by a configuration."""
-    if not _fits(project, script.path):
+    if script.path not in _fitting(project) or not _fits_unseen(project, script):
         return ()
     return project.memo(("configured draws", script.path), lambda: tuple(_found(project, script)))
 
@@ -89,5 +90,11 @@ def _fitting(project: Project) -> frozenset[str]:
     return project.keep("files that fit", build)
 
 
-def _fits(project: Project, path: str) -> bool:
-    return path in _fitting(project)
+def _fits_unseen(project: Project, script: SourceModule) -> bool:
+    """True where a model is fitted whose class the code does not say."""
+    for call in script.calls_named("fit"):
+        given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "model"), None)
+        found = model_of(project, script, given) if given is not None else None
+        if found is None or found.unknown or found.assumed or not found.classes:
+            return True
+    return False
