@@ -91,5 +91,6 @@ def test_a_script_beside_another() -> None:
 
 def test_a_script_whose_model_is_seen() -> None:
     seen = MAIN.replace("import yaml\n", "import yaml\n\nfrom nets.still import Still\n").replace(".fit(net,", ".fit(Still(),")
-    still = "import lightning as L\n\n\nclass Still(L.LightningModule):\n    def training_step(self, x, number):\n        return x.mean()\n"
+    still = "import lightning as L\n\n\nclass Still(L.LightningModule):\n"
+    still += "    def training_step(self, x, number):\n        return x.mean()\n"
     check_nothing(SameRandomNumbers, seen, files=files(**{"nets/still.py": still}))
