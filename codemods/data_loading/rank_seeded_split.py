@@ -32,8 +32,9 @@ class RankSeededSplit(DdpCodemod):
     `DistributedSampler(seed=...)`, also where the sampler's function is handed it, and in a permutation of which each rank
     takes its part, which is cut in two, or which a sampler deals out. Does the same for rows that pandas draws
     (`rows.sample(n=9, random_state=seed)`) and a `DistributedSampler` then deals out, for `shuffle` of `datasets` in front
-    of the Trainer or of `shard(index=rank)`, and for a `SubsetRandomSampler` that an heir of `DistributedSampler` goes
-    through.
+    of the Trainer, of a sampler, of a loader that Accelerate prepares or of `shard(index=rank)`, for a data set that the ranks
+    share and whose constructor mixes the list that `__getitem__` looks the index up in, and for a `SubsetRandomSampler` that
+    an heir of `DistributedSampler` goes through.
     Takes the rank out of that seed. Reports a seed of the `hash()` of a text, which Python salts in each process, and a
     `seed_everything` with a number of each rank's own: the sampler that Lightning and Fabric give a loader shuffles by it.
 
@@ -76,6 +77,9 @@ class RankSeededSplit(DdpCodemod):
     - Says nothing of a permutation that is not cut in two, of which no rank takes a part and that no sampler deals out: its order
       may be each rank's own.
     - Reports a seed that holds the rank in another way than `seed + rank`, or that has no name at the split.
+    - Says nothing in front of `prepare` where the project speaks of `dispatch_batches`, of a loader with a sampler of its own,
+      and of a stream: rank 0 may read for all ranks.
+    - Says nothing of a data set that looks the index up in a second list as well, which is not mixed.
     - Says nothing of the hash of a number, and where the repository speaks of `PYTHONHASHSEED`.
     - Says nothing of `seed_everything` where the program seeds elsewhere as well, speaks of `PL_GLOBAL_SEED` or spawns its ranks,
       and where no loader that shuffles is seen to be shared out.
@@ -174,7 +178,7 @@ class RankSeededSplit(DdpCodemod):
             return None
         seed = above.seed
         message = f"{_what(module, split)}: the seed above it is each rank's own, so {split.outcome}"
-        evidence = [Evidence("static", f"`{short(seed.module, seed.call)}`", seed.module.path, seed.call.lineno)]
+        evidence = [Evidence("static", f"`{short(seed.module, seed.call)}`", seed.module.path, seed.call.lineno), *_dealt(split)]
         edits = _with_generator(module, project, split, seed)
         level = _UNSAFE if edits else _DISPLAY
         reason = (
@@ -220,7 +224,8 @@ class RankSeededSplit(DdpCodemod):
     def _told(self, module: SourceModule, split: Split, seed: ast.AST, home: SourceModule, edits: list[Edit]) -> Finding:
         message = f"{_what(module, split)}: its seed is each rank's own, so {split.outcome}"
         evidence = [Evidence("static", f"`{short(home, seed)}`", home.path, getattr(seed, "lineno", 0))]
-        if split.taken is not None and not split.cut:
+        evidence += _dealt(split)
+        if split.taken is not None and not split.cut and split.loader is None:
             evidence.append(Evidence("static", "each rank takes its part here", module.path, getattr(split.taken, "lineno", 0)))
         reason = "changes the division: numbers of earlier runs do not compare" if edits else "take the rank out of the seed"
         return self.finding(
@@ -234,6 +239,13 @@ def _holds_the_rank(project: Project, module: SourceModule, seed: ast.expr) -> b
         return True
     made = origins(project, module, seed) if isinstance(seed, ast.Name) else ()
     return bool(made) and all(o.known and not o.path and names_the_rank(project, o.module, o.node) for o in made)
+
+
+def _dealt(split: Split) -> list[Evidence]:
+    """The loader of the data set that mixes its samples."""
+    loader = split.loader
+    said = "the ranks share the samples of this loader"
+    return [Evidence("static", said, loader.module.path, loader.call.lineno)] if loader is not None else []
 
 
 def _what(module: SourceModule, split: Split) -> str:

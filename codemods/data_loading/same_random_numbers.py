@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.job_files.documented_starts import is_pinned_to_one
+from codemods.analysis.loading.configured_draws import configured_draws
 from codemods.analysis.loading.drawn_by_somebody import is_drawn_by_somebody
 from codemods.analysis.loading.drawn_items import DrawnItem, drawn_items, may_draw_items
 from codemods.analysis.loading.draws import Draw, draws_near, may_train
@@ -95,8 +96,9 @@ class SameRandomNumbers(DdpCodemod):
       that draws, or fits another model.
     - Says nothing where any seed of the project differs between the ranks, or is `device_specific`.
     - Says nothing of numbers that decide over a step and not over samples: a task, a branch, one number for all.
-    - Says nothing of draws in `forward` (dropout and its kin) but for the time steps of a diffusion, in evaluation, and in a
-      data set's workers, where they do not choose the sample.
+    - Says nothing of draws in `forward` (dropout and its kin) but for the time steps of a diffusion and the order by which parts
+      of each sample are hidden, in evaluation, and in a data set's workers, where they do not choose the sample.
+    - Says nothing of a model that a configuration names where several scripts fit and nothing says which of them takes it.
     - Says nothing of what workers draw behind `seed_everything(..., workers=True)`, which puts the rank into their seeds, and
       behind a seed that a configuration may have and none of the project has.
     - Says nothing of a data set that draws its samples under the Trainer of transformers where workers may draw them, unless a
@@ -149,7 +151,8 @@ class SameRandomNumbers(DdpCodemod):
         """Draws from the numbers of the process, by the seed that fixed them."""
         seeds = [s for s in (*seeds_in(module), *handed_seeds(project, module)) if _fixes_torch(s)]
         mine = [s for s in seeds if not is_in_helper(project, s) and not is_never_set(project, s) and not is_unused(project, s)]
-        draws = [d for d in draws_near(project, module.path) if d.generator is None] if mine else []
+        named = configured_draws(project, module) if mine else ()
+        draws = [d for d in (*draws_near(project, module.path), *named) if d.generator is None] if mine else []
         told: set[int] = set()
         for seed in mine:
             if ranks_reaching(project, module, seed.call).some or not _is_for_training(seed):
@@ -165,7 +168,8 @@ class SameRandomNumbers(DdpCodemod):
                 near = [d for d in near if is_drawn_by_somebody(project, d.module, d.call)]
                 if not near and left(module, seed.call, "nothing calls the functions that draw"):
                     continue
-                near = [d for d in near if is_run_in_program(project, d.module, d.call, CallSite(module, seed.call))]
+                at = CallSite(module, seed.call)
+                near = [d for d in near if d in named or is_run_in_program(project, d.module, d.call, at)]
                 if not near and left(module, seed.call, "its program makes no object of the classes that draw"):
                     continue
                 edits, reason = _second_seed(module, project, seed)

@@ -38,8 +38,9 @@ class UnseededSplit(DdpCodemod):
     (`train = rows.sample(frac=0.9)`, the rest by `rows.drop(train.index)`, or dealt out by a `DistributedSampler`), permutations
     and lists that are mixed of which each rank takes its part, which are cut in two (`train = rows[:n]`, `val = rows[n:]`, or by
     a function of the project: `train, val = cut(rows, [0.8, 0.2])`), or which a `DistributedSampler` deals out in the same
-    function, `rows.shuffle()` of `datasets` in front of the Trainer, and a `SubsetRandomSampler` that an heir of
-    `DistributedSampler` goes through, without a generator, in a program for several processes in which nothing on the way seeds
+    function, `rows.shuffle()` of `datasets` in front of the Trainer or of `accelerator.prepare`, a list that the constructor of
+    a data set mixes whose samples the ranks share, and a `SubsetRandomSampler` that an heir of `DistributedSampler` goes
+    through, without a generator, in a program for several processes in which nothing on the way seeds
     the numbers of the library that draws: one that wraps its model, that Accelerate or Lightning deals out for, or the Trainer
     of transformers where its commands start several. It adds a generator with a seed.
 
@@ -104,7 +105,7 @@ class UnseededSplit(DdpCodemod):
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         data = project.read(path) or b""
-        dealt = b"rainer" in data or b"ightningDataModule" in data or _any_deals(project)
+        dealt = b"rainer" in data or b"ightningDataModule" in data or b"def __getitem__" in data or _any_deals(project)
         return dealt or shows_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -135,6 +136,8 @@ class UnseededSplit(DdpCodemod):
 
 def _shared(project: Project, module: SourceModule, split: Split) -> Evidence | None:
     """What shows that several processes come to the split, but for the hooks of Lightning."""
+    if (loader := split.loader) is not None:
+        return Evidence("static", "the ranks share the samples of this loader", loader.module.path, loader.call.lineno)
     return _several(project, module) or _dealt_by_trainer(project, module, split) or _used(project, module, split)
 
 

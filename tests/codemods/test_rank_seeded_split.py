@@ -248,3 +248,90 @@ def test_a_seed_with_the_rank_that_the_sampler_is_handed(seed: str, given: str, 
 @pytest.mark.parametrize(("seed", "given", "kept"), [("seed", "7 * SEED", "0"), ("self.order", "dist.get_rank()", "SEED")])
 def test_a_seed_without_the_rank_that_the_sampler_is_handed(seed: str, given: str, kept: str) -> None:
     check_nothing(RankSeededSplit, HANDED.format(seed=seed, given=given, kept=kept, field="order"))
+
+
+# Rows whose loader an Accelerator prepares
+
+PREPARED = """\
+from accelerate import Accelerator
+from datasets import load_dataset
+from torch.utils.data import DataLoader
+
+
+def run(args, net):
+    accelerator = Accelerator()
+    own = {seed}
+    rows = load_dataset("json", split="train")
+    {shuffle}
+    rows = rows.select(range(args.most))
+    {loader}
+    {prepare}
+    for batch in loader:
+        accelerator.backward(net(batch))
+"""
+MIXED = "rows = rows.shuffle(seed=own)"
+LOADER = "loader = DataLoader(rows, batch_size=4)"
+PREPARE = "net, loader = accelerator.prepare(net, loader)"
+OWN = "args.seed + accelerator.process_index"
+
+
+def prepared(seed: str = OWN, shuffle: str = MIXED, loader: str = LOADER, prepare: str = PREPARE) -> str:
+    return PREPARED.format(seed=seed, shuffle=shuffle, loader=loader, prepare=prepare)
+
+
+@pytest.mark.parametrize("seed", [OWN, f"{OWN} * 977", "977 * accelerator.process_index + args.seed"])
+def test_rows_that_accelerate_deals_out(seed: str) -> None:
+    before = prepared(seed)
+    check_transformed(RankSeededSplit, before, before.replace("seed=own", "seed=args.seed"), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prepare": "loader = accelerator.prepare_data_loader(loader)"},
+        {"loader": "loader = DataLoader(rows.with_format('torch'), shuffle=True)"},
+        {"shuffle": MIXED + "\n    rows = rows.map(args.tokens)"},
+        {"prepare": "loader = accelerator.prepare(DataLoader(rows, 4))"},
+    ],
+)
+def test_other_ways_to_prepare(change: dict[str, str]) -> None:
+    before = prepared(**change)
+    check_transformed(RankSeededSplit, before, before.replace("seed=own", "seed=args.seed"), unsafe=True)
+
+
+def test_a_loader_that_another_file_prepares() -> None:
+    helper = (
+        "from datasets import load_dataset\nfrom torch.utils.data import DataLoader\n\n\n"
+        "def loader_of(args, rank):\n    rows = load_dataset('json', split='train').shuffle(seed=args.seed + rank)\n"
+        "    return DataLoader(rows, batch_size=4)\n"
+    )
+    main = (
+        "from accelerate import Accelerator\n\nfrom module import loader_of\n\n\ndef run(args, net):\n"
+        "    accelerator = Accelerator()\n    loader = loader_of(args, accelerator.process_index)\n"
+        "    loader = accelerator.prepare(loader)\n    return [net(x) for x in loader]\n"
+    )
+    assert findings_of(RankSeededSplit, helper, files={"main.py": main})
+    alone = main.replace("    loader = accelerator.prepare(loader)\n", "")
+    check_nothing(RankSeededSplit, helper, files={"main.py": alone})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": "args.seed"},
+        {"prepare": "net = accelerator.prepare(net)"},  # each rank goes through all rows
+        {"prepare": "net, loader = args.shares.prepare(net, loader)"},
+        {"shuffle": MIXED + "\n    rows = rows.sort('id')"},
+        {"loader": "loader = DataLoader(args.data, collate_fn=args.collator(len(rows)))"},
+        {"loader": "loader = DataLoader(rows, sampler=args.sampler)"},
+        {"shuffle": "args.rows = rows.shuffle(seed=own)"},
+    ],
+)
+def test_rows_that_accelerate_does_not_deal_out(change: dict[str, str]) -> None:
+    check_nothing(RankSeededSplit, prepared(**change))
+
+
+def test_rank_0_reads_for_all_ranks() -> None:
+    dispatched = prepared().replace("Accelerator()", "Accelerator(dispatch_batches=True)")
+    check_nothing(RankSeededSplit, dispatched)
+    check_nothing(RankSeededSplit, prepared(shuffle=f"if accelerator.is_main_process:\n        {MIXED}"))

@@ -304,6 +304,15 @@ def test_what_the_trainer_deals_out() -> None:
     check_nothing(UnseededSplit, seeded, files=start, path="train.py")
 
 
+def test_a_trainer_by_another_name() -> None:
+    start = {"run.sh": "torchrun --nproc_per_node=4 train.py\n"}
+    renamed = TRAINER.replace("    trainer = Trainer(", "    kind = Trainer\n    trainer = kind(")
+    check_transformed(UnseededSplit, renamed, renamed.replace("0.1)", "0.1, seed=0)"), files=start, path="train.py", unsafe=True)
+    chosen = renamed.replace("kind = Trainer", "kind = Trainer if model else Other")
+    check_nothing(UnseededSplit, chosen, files=start, path="train.py")
+    check_nothing(UnseededSplit, renamed.replace("kind = Trainer", "kind = model.Shower"), files=start, path="train.py")
+
+
 ENGINE = """import deepspeed
 
 from parts import make_parts

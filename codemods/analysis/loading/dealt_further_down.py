@@ -1,4 +1,4 @@
-"""Is what a call gives dealt out to the ranks further down: by a DistributedSampler, or by the Trainer of transformers?"""
+"""Is what a call gives dealt out to the ranks further down: by a DistributedSampler, by Accelerate, by a Trainer?"""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.loading.origins import Origin, made_facts, origins
+from codemods.analysis.loading.prepared_data import prepared_data
 from codemods.analysis.loading.samplers import is_distributed_sampler
 from codemods.analysis.loading.seeds import names_the_rank
 from codemods.analysis.names import dotted, last
@@ -33,13 +34,19 @@ def is_dealt_by_trainer(project: Project, module: SourceModule, node: ast.expr) 
 
 
 def is_dealt_by_sampler(project: Project, module: SourceModule, node: ast.expr) -> bool:
-    """True where a DistributedSampler of the same function, or an heir of it, is handed what is made of it."""
-    return any(_comes_to(module, node, data) for data in _dealt(project, module))
+    """True where a DistributedSampler of the same function, an heir of it, or a loader that Accelerate prepares is handed what is
+    made of it.
+    """
+    return any(
+        _comes_to(module, node, data) and not _is_sorted_between(module, node, data) for data in _by_index(project, module)
+    )
 
 
 def dealt_names(project: Project, module: SourceModule, node: ast.Call, names: set[str]) -> ast.expr | None:
-    """What a DistributedSampler of the function deals out below, where what the names hold is in it and nothing sorts it."""
-    for data in _dealt(project, module):
+    """What a DistributedSampler of the function, or Accelerate, deals out below, where what the names hold is in it and nothing
+    sorts it.
+    """
+    for data in _by_index(project, module):
         if module.function_of(data) is not module.function_of(node) or data.lineno <= node.lineno:
             continue
         if names and _holds(module, data, names, node.lineno) and not _is_sorted_between(module, node, data):
@@ -74,6 +81,12 @@ def _is_sorted_between(module: SourceModule, node: ast.expr, end: ast.expr) -> b
 def is_drawn_in_a_sampler(project: Project, module: SourceModule, node: ast.expr) -> bool:
     """True for a sampler that an heir of DistributedSampler goes through, by the numbers that each rank has for itself."""
     return any(_comes_to(module, node, inner) for inner in _dealt(project, module, wrappers=True))
+
+
+def _by_index(project: Project, module: SourceModule) -> Iterator[ast.expr]:
+    """The data of which each rank gets some indices."""
+    yield from _dealt(project, module)
+    yield from prepared_data(project, module)
 
 
 def _dealt(project: Project, module: SourceModule, *, wrappers: bool = False) -> Iterator[ast.expr]:

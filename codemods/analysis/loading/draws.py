@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.batch_sizes import names_a_batch_size
+from codemods.analysis.loading.part_orders import orders_parts
 from codemods.analysis.loading.passes import CLIMBS, evaluates, evaluates_by_name, is_head
-from codemods.analysis.loading.same_program import callers, reached, same_program
+from codemods.analysis.loading.same_program import MOST_IMPORTERS, callers, reached, same_program
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.uses import constructions
 from codemods.files.import_statements import stem_of
@@ -40,11 +42,12 @@ class Draw:
 
 def draws_near(project: Project, path: str) -> tuple[Draw, ...]:
     """The draws in the programs of a file."""
-    files = project.keep("files with draws", lambda: frozenset(p for p in may_train(project) if _draws_in(project, p)))
-    return tuple(d for p in sorted(files) if same_program(project, path, p) for d in _draws_in(project, p))
+    files = project.keep("files with draws", lambda: frozenset(p for p in may_train(project) if draws_in(project, p)))
+    return tuple(d for p in sorted(files) if same_program(project, path, p) for d in draws_in(project, p))
 
 
-def _draws_in(project: Project, path: str) -> tuple[Draw, ...]:
+def draws_in(project: Project, path: str) -> tuple[Draw, ...]:
+    """The draws of one file."""
     return project.memo(("draws in", path), lambda: tuple(_all(project, path)))
 
 
@@ -58,9 +61,16 @@ def _near_a_step(project: Project) -> Iterator[str]:
     for path in {p for word in _WORDS for p in project.files_containing(word) if not is_test_file(p)}:
         if _NAMED.search(project.read(path) or b"") is None:
             continue
-        near = path in steps or not steps.isdisjoint(project.files_importing(stem_of(path)))
-        if near or any(path in reached(project, step) for step in steps):
+        users = project.files_importing(stem_of(path))
+        near = path in steps or not steps.isdisjoint(users) or any(path in reached(project, step) for step in steps)
+        if near or (_hides(project, path) and any(not steps.isdisjoint(reached(project, u)) for u in users[:MOST_IMPORTERS])):
             yield path
+
+
+def _hides(project: Project, path: str) -> bool:
+    """True for a file that may hide a part of each sample: a script may import it beside what makes the steps."""
+    data = project.read(path) or b""
+    return b"argsort" in data and b"torch.rand" in data
 
 
 def _all(project: Project, path: str) -> Iterator[Draw]:
@@ -68,7 +78,8 @@ def _all(project: Project, path: str) -> Iterator[Draw]:
     for call in module.nodes(ast.Call) if module is not None else ():
         if module is None or not _is_for_samples(module, call):
             continue
-        if _trains(project, module, call, 0, frozenset(), of_time=_is_time(module, call)):
+        in_model = _is_time(module, call) or orders_parts(module, call)
+        if _trains(project, module, call, 0, frozenset(), in_model=in_model):
             yield Draw(module, call, next((k.value for k in call.keywords if k.arg == "generator"), None))
 
 
@@ -77,7 +88,7 @@ def _is_for_samples(module: SourceModule, call: ast.Call) -> bool:
     if name not in _DRAWS:
         return False
     given = [*call.args, *(k.value for k in call.keywords if k.arg in ("size", "input", "n", None))]
-    return name in _LIKE or any(_OF_A_BATCH.search(module.text_of(a)) for a in given)
+    return name in _LIKE or any(_OF_A_BATCH.search(module.text_of(a)) or names_a_batch_size(module, a) for a in given)
 
 
 def _is_time(module: SourceModule, call: ast.Call) -> bool:
@@ -86,11 +97,11 @@ def _is_time(module: SourceModule, call: ast.Call) -> bool:
 
 
 def _trains(
-    project: Project, module: SourceModule, node: ast.AST, climbs: int, seen: frozenset[int], *, of_time: bool = False
+    project: Project, module: SourceModule, node: ast.AST, climbs: int, seen: frozenset[int], *, in_model: bool = False
 ) -> bool:
     """True where a place is in a training step: a loop with a backward pass, `training_step`, or what either calls.
 
-    of_time: what the `forward` of a model draws counts, too.
+    in_model: what the `forward` of a model draws counts, too: it is no dropout.
     """
     below = node
     for up in module.ancestors(node):
@@ -106,16 +117,16 @@ def _trains(
                 return class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE)
             if isinstance(owner, ast.ClassDef) and up.name == "__call__":
                 return _object_is_called(project, ClassSite(module, owner), climbs, seen | {id(up)})
-            if up.name == "forward" and of_time:
+            if up.name == "forward" and in_model:
                 return isinstance(owner, ast.ClassDef)
             if up.name in ("forward", "__init__", "__getitem__", "__iter__"):
                 return False
             if each_step:
                 calls = callers(project, module, up)
                 return any(_is_made_each_step(s.module, s.call) for s in calls) and _callers_train(
-                    project, module, up, climbs, seen | {id(up)}, of_time=of_time
+                    project, module, up, climbs, seen | {id(up)}, in_model=in_model
                 )
-            return _callers_train(project, module, up, climbs, seen | {id(up)}, of_time=of_time)
+            return _callers_train(project, module, up, climbs, seen | {id(up)}, in_model=in_model)
     return False
 
 
@@ -147,9 +158,11 @@ def in_training_loop(project: Project, module: SourceModule, node: ast.AST, clim
 
 
 def _callers_train(
-    project: Project, module: SourceModule, function: FunctionNode, climbs: int, seen: frozenset[int], *, of_time: bool
+    project: Project, module: SourceModule, function: FunctionNode, climbs: int, seen: frozenset[int], *, in_model: bool
 ) -> bool:
-    return any(_trains(project, s.module, s.call, climbs + 1, seen, of_time=of_time) for s in callers(project, module, function))
+    return any(
+        _trains(project, s.module, s.call, climbs + 1, seen, in_model=in_model) for s in callers(project, module, function)
+    )
 
 
 def _object_is_called(project: Project, site: ClassSite, climbs: int, seen: frozenset[int]) -> bool:

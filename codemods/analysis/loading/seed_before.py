@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.loading.same_program import callers
+from codemods.analysis.loading.same_program import runs_of
 from codemods.analysis.loading.seeds import (
     SEEDERS,
     Seed,
@@ -52,7 +52,7 @@ def _before(project: Project, module: SourceModule, node: ast.AST, source: str, 
         return max(found, key=lambda one: one.call.lineno)
     if function is None or climbs >= _CLIMBS:
         return None
-    for site in callers(project, module, function):
+    for site in runs_of(project, module, function):
         if (above := _before(project, site.module, site.call, source, climbs + 1)) is not None:
             return above
     return None

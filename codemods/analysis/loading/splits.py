@@ -16,6 +16,8 @@ from codemods.analysis.loading.dealt_further_down import (
     is_dealt_by_trainer,
     is_drawn_in_a_sampler,
 )
+from codemods.analysis.loading.mixed_in_sets import dealt_after_mixing
+from codemods.analysis.loading.samplers import Loader
 from codemods.analysis.loading.seed_before import Seeding, seed_before
 from codemods.analysis.loading.seeds import names_the_rank
 from codemods.analysis.names import dotted, is_from, last, qualified
@@ -36,6 +38,7 @@ class Split:
 
     source: "torch", "numpy", "random". taken: where each rank takes its part of it, for a permutation and what is mixed in place.
     dealt: a sampler does so. cut: it is cut into a part to train on and the rest, at `taken`, here or in a function.
+    loader: a loader whose ranks share the indices of the data set that looks them up in it.
     """
 
     module: SourceModule
@@ -45,6 +48,7 @@ class Split:
     taken: ast.AST | None = None
     dealt: bool = False
     cut: bool = False
+    loader: Loader | None = None
 
     @property
     def given(self) -> ast.expr | None:
@@ -104,6 +108,8 @@ def _split(project: Project, module: SourceModule, call: ast.Call) -> Split | No
         taken = own or dealt_names(project, module, call, names)
         if taken is None and (half := cut_in_two(module, call, names) or cut_by_helper(project, module, call, names)) is not None:
             return Split(module, call, "generator", source, half, cut=True)
+        if taken is None and (loader := dealt_after_mixing(project, module, call, names)) is not None:
+            return Split(module, call, "generator", source, loader.call, dealt=True, loader=loader)
         return Split(module, call, "generator", source, taken, own is None) if taken is not None else None
     return None
 
@@ -127,18 +133,19 @@ def _is_of_datasets(module: SourceModule, call: ast.Call) -> bool:
 
 
 def _is_order_of_datasets(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True for `rows.shuffle()` of the package `datasets`, where the Trainer, or `shard`, deals it out then."""
+    """True for `rows.shuffle()` of the package `datasets`, which the Trainer, `shard`, a sampler or Accelerate deals out then."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "shuffle" or call.args:
         return False
     if dotted(call.func.value).partition(".")[0] in module.imports or any(k.arg == "buffer_size" for k in call.keywords):
         return False
     if module.holds(b"streaming") or not any(is_from(name, "datasets") for name in module.imported_modules):
         return False
-    return is_dealt_by_trainer(project, module, call) or is_dealt_by_shard(project, module, call)
+    dealt = is_dealt_by_trainer(project, module, call) or is_dealt_by_shard(project, module, call)
+    return dealt or is_dealt_by_sampler(project, module, call)
 
 
 def _are_dealt_rows(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True for rows that pandas draws (`rows.sample(frac=1)`), of which a DistributedSampler then gives each rank its share."""
+    """True for rows that pandas draws (`rows.sample(frac=1)`), of which each rank is then given its share."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "sample":
         return False
     if dotted(call.func.value).partition(".")[0] in module.imports:
@@ -195,6 +202,13 @@ def without_rank(project: Project, module: SourceModule, value: ast.expr) -> ast
     if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
         return None
     for one, other in ((value.left, value.right), (value.right, value.left)):
-        if rank_source(module, other, project) is not None and not names_the_rank(project, module, one):
+        if _is_times_the_rank(project, module, other) and not names_the_rank(project, module, one):
             return one
     return None
+
+
+def _is_times_the_rank(project: Project, module: SourceModule, value: ast.expr) -> bool:
+    """True for the rank, and for a product with it, which is 0 on rank 0."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        return any(_is_times_the_rank(project, module, factor) for factor in (value.left, value.right))
+    return rank_source(module, value, project) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from functools import cached_property
 
+from codemods.analysis.bindings import bindings_of, only_value
 from codemods.analysis.class_index import (
     HARMLESS_FAMILIES,
     ClassFacts,
@@ -148,17 +149,26 @@ def trainer_calls(project: Project, module: SourceModule, *, with_argument: str 
 
 
 def as_trainer(project: Project, module: SourceModule, call: ast.Call) -> TrainerCall | None:
-    written = dotted(call.func)
+    named = _class_of_call(module, call)
+    written = dotted(named)
     if not written or not last(written)[:1].isupper():
         return None
     if site := find_class(project, module, written):
         facts = class_facts(project, site.module, site.node)
         roots = [n for n in facts.external if external_role(n) is Role.HF_TRAINER]
         return TrainerCall(project, module, call, roots[0], facts.lineage, unknown_bases(facts)) if roots else None
-    name = qualified(module, call.func)
+    name = qualified(module, named)
     if external_role(name) is Role.HF_TRAINER:
         return TrainerCall(project, module, call, name, (), ())
     return None
+
+
+def _class_of_call(module: SourceModule, call: ast.Call) -> ast.expr:
+    """`Trainer` of `Trainer(...)`, and of `kind = Trainer` with `kind(...)`, where the name is given nothing else."""
+    if not isinstance(call.func, ast.Name) or call.func.id[:1].isupper():
+        return call.func
+    value = only_value(bindings_of(module, call.func))
+    return value if isinstance(value, (ast.Name, ast.Attribute)) else call.func
 
 
 def unknown_bases(facts: ClassFacts) -> tuple[str, ...]:
