@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_in_importers
+from codemods.analysis.files.asked_paths import text_of_path
 from codemods.analysis.files.before_fit import is_of_each_round, starts_its_ranks
-from codemods.analysis.files.fetched_by_all import Fetch, fetched_by_all
+from codemods.analysis.files.fetched_by_all import OF_HUB, Fetch, fetched_by_all
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
 from codemods.analysis.files.loose_ends import may_be_made_elsewhere
@@ -145,14 +146,15 @@ class CacheFilledByEveryRank(DdpCodemod):
             b"exist", b"isfile", b"isdir", b"is_file", b"is_dir", b"has_file", b"has_dir", b"cached",
             b"there",
         ),
+        Site(rb"\bin[ \t]+(?:\w+\.)?listdir\(", b"listdir("),
         Site(
             rb"\bexcept\b[^\n]*(?:FileNotFound|OS|IO|Environment)Error", b"FileNotFoundError", b"OSError", b"IOError",
             b"EnvironmentError",
         ),
         Site(
-            rb"\b(?:hub|clip)\.load\(|\bdownload[ \t]*=[ \t]*(?:True|self\.\w+|(?!False|None)\w+[ \t]*[,)\r\n])|torch_geometric"
+            rb"\b(?:hub|clip)\.load\(|\bhub\.(?:list|help)\(|\bdownload[ \t]*=[ \t]*(?:True|self\.\w+|(?!False|None)\w+[ \t]*[,)\r\n])|torch_geometric"
             rb"|\bdownload_and_(?:unzip|extract_archive)\(",
-            b"hub.load(", b"clip.load(", b"download", b"torch_geometric",
+            b"hub.load(", b"hub.list(", b"hub.help(", b"clip.load(", b"download", b"torch_geometric",
         ),
     )
     READS_TESTS = False
@@ -198,7 +200,7 @@ class CacheFilledByEveryRank(DdpCodemod):
         what = _text(module, fetch.call)
         clip = what.endswith("clip.load")
         folder = " ".join(module.text_of(fetch.folder).split())[:60] if fetch.folder is not None else ""
-        hub = qualified(module, fetch.call.func) == "torch.hub.load"
+        hub = qualified(module, fetch.call.func) in OF_HUB
         where = f"`{folder}`" if folder else "the cache of torch.hub" if hub else "~/.cache/clip" if clip else "its folder"
         message = (
             f"every rank calls {what}(…), and on the first run all of them download and unpack into {where} at once: one "
@@ -214,6 +216,8 @@ class CacheFilledByEveryRank(DdpCodemod):
                 f"every rank calls {what}(…), and on the first run all of them download the weights into one file in {where}: "
                 "each empties what another writes, and the checksum of a half-written file ends the run"
             )
+        if fetch.by_name:
+            message += f" (as where it makes a {fetch.by_name})"
         if (asked := fetch.asked) is not None:
             message += f" (`download` is True by the call in {_place(module, asked.module, asked.call)})"
         if others:
@@ -227,7 +231,7 @@ class CacheFilledByEveryRank(DdpCodemod):
         here = found.write.module is module
         edits = whole_file(project, module, found) if here else []
         at = module.statement_of(found.write.call if here else found.asked.call)
-        path = " ".join(module.text_of(found.asked.path).split())[:60]
+        path = text_of_path(module, found.asked.path)[:60]
         message = (
             f"the other ranks wait until `{path}` is there (line {found.asked.call.lineno}), and rank 0 writes it in place "
             f"({_place(module, found.write.module, found.write.call)}): it is there as soon as it is opened, and they read it "
@@ -253,7 +257,7 @@ class CacheFilledByEveryRank(DdpCodemod):
             Evidence("static", _text(module, found.asked.call), module.path, found.asked.call.lineno),
             *(Evidence("static", _text(s.module, s.call), s.module.path, _line(s.call)) for s in (write, found.read)),
         ]
-        path = " ".join(module.text_of(found.asked.path).split())[:60]
+        path = text_of_path(module, found.asked.path)[:60]
         who = "rank 0" if found.by_zero else "each that does not find it"
         later = is_of_each_round(found.way, found.asked.path) and starts_its_ranks(project, module)
         when = "from the second round of the loop on, when the first `fit` has started the others, " if later else ""
