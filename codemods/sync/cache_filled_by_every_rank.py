@@ -36,17 +36,19 @@ class CacheFilledByEveryRank(DdpCodemod):
     constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it
     is not, and read it, or that load it and make it where that fails with `FileNotFoundError` alone; so where rank 0 alone
     writes it in place while the others still ask, or look for it in a loop until it is there. The test may stand in a function
-    of the project that answers for the path, and the reader may be the caller, or a loader that is given the path, or a method
-    of the object, or of an heir, that is called next; what writes may be a tokenizer that saves itself, or an LMDB database
-    that is opened to be filled. A file that one call writes gets another name until it is whole; the rest is reported. A wait
+    of the project that answers for the path, or be `name in os.listdir(folder)`, and the reader may be the caller, or a loader
+    that is given the path, or a method of the object, or of an heir, that is called next; what writes may be a tokenizer that
+    saves itself, or an LMDB database that is opened to be filled. A file that one call writes gets another name until it is whole; the rest is reported. A wait
     of the function counts where it stands between the making and the reading, or above the test behind something that some
     ranks do alone: a training waits at many other places. Reports what every rank fetches into one folder on the first run:
-    `torch.hub.load`, the weights of OpenAI's `clip.load`, data sets of torchvision and torchaudio with `download=True`, also
-    where a caller gives it, be the class in a variable or chosen by its name, archives (`beir.util.download_and_unzip`,
-    torchvision's `download_and_extract_archive`), and data sets of torch_geometric: its own (`Planetoid(root, "Cora")`), and
-    classes with a `process` or `download` of their own.
+    `torch.hub.load`, `list` and `help`, the weights of OpenAI's `clip.load`, data sets of torchvision, torchaudio and torchgeo
+    with `download=True`, also where a caller gives it, be the class in a variable, chosen by its name, or one of the project
+    below it that hands `download` on, archives (`beir.util.download_and_unzip`, torchvision's `download_and_extract_archive`),
+    and data sets of torch_geometric: its own (`Planetoid(root, "Cora")`), and classes with a `process` or `download` of their
+    own, also where a name says which class of a module is made.
     A class that a Lightning data module names is made on every rank; so is one that goes out of a factory or a registry which a
-    script of several processes imports, or that a setting names for such a script, also by the name of an heir.
+    script of several processes imports, or that a setting names for such a script, also by the name of an heir or by the package
+    that hands it on; one that `getattr(sets, name)` or `eval("sets." + name)` finds is made where that is called.
 
     ## Why it matters
     Each rank does the whole work, and all of them write the same files: one reads what another has half written, and `__len__`
@@ -104,6 +106,7 @@ class CacheFilledByEveryRank(DdpCodemod):
     - Says nothing of a fetch where `prepare_data` of the class, a call under a test of the rank, or a lock comes first, or a
       barrier above behind something that some ranks do alone and that may bring the files.
     - Says nothing of data sets that torch_geometric makes up in memory (`FakeDataset`).
+    - Says nothing of a class below a data set of torchvision, torchaudio or torchgeo that keeps `download` to itself.
     - Says nothing of `clip.load` from a file that lies there, and of a `clip` of the project's own.
     - Says nothing of a class of a factory where a file between it and the script lets one process in first.
     - Says nothing where some callers may not write (`if read_only: raise`).
@@ -152,7 +155,8 @@ class CacheFilledByEveryRank(DdpCodemod):
             b"EnvironmentError",
         ),
         Site(
-            rb"\b(?:hub|clip)\.load\(|\bhub\.(?:list|help)\(|\bdownload[ \t]*=[ \t]*(?:True|self\.\w+|(?!False|None)\w+[ \t]*[,)\r\n])|torch_geometric"
+            rb"\b(?:hub|clip)\.load\(|\bhub\.(?:list|help)\("
+            rb"|\bdownload[ \t]*=[ \t]*(?:True|self\.\w+|(?!False|None)\w+[ \t]*[,)\r\n])|torch_geometric"
             rb"|\bdownload_and_(?:unzip|extract_archive)\(",
             b"hub.load(", b"hub.list(", b"hub.help(", b"clip.load(", b"download", b"torch_geometric",
         ),

@@ -295,8 +295,8 @@ def _come_to(project: Project, module: SourceModule, function: FunctionNode | No
         return any(_comes_by(project, site, seen | {id(function)}) for site in saving)
     callers = callers_of(project, module, function)
     named = list(places_by_name(project, module, function)) if not callers else []
-    if named:
-        return any(_comes_by(project, CallSite(home, call), seen | {id(function)}) for home, call in named)
+    if any(_comes_by(project, CallSite(home, call), seen | {id(function)}) for home, call in named):
+        return True
     if not callers:
         kept = all_kept_to_some(project, module, function, used.handed_on, is_for_some)
         return not used.more and not kept and function.name != "prepare_data"

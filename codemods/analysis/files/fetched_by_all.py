@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from posixpath import basename, join
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
@@ -26,6 +27,7 @@ from codemods.analysis.ranks.uses import CallSite
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
+from codemods.store.import_targets import folders_above
 from codemods.store.project import Project
 
 # They load archives down into their root in place, and unpack them there: torchvision 0.22, torchaudio 2.6, torchgeo 0.7.
@@ -54,7 +56,8 @@ _MADE_UP = frozenset(
     }
 )  # fmt: skip
 WORDS = (
-    b"hub.load(", b"hub.list(", b"hub.help(", b"clip.load(", b"download=", b"download =", b"torch_geometric", b"download_and_unzip(", b"download_and_extract",
+    b"hub.load(", b"hub.list(", b"hub.help(", b"clip.load(", b"download=", b"download =", b"torch_geometric",
+    b"download_and_unzip(", b"download_and_extract",
 )  # fmt: skip
 
 
@@ -63,7 +66,7 @@ class Fetch:
     """folder: where it is fetched to, as it is written; None for the cache of torch.hub, and where a class knows it.
 
     asked: the call of another function that gives `download=True`, where the fetch itself is handed it. processes: a data set of
-    torch_geometric that loads nothing down, and makes its files of raw ones. by_name: one of the classes, where a name says which.
+    torch_geometric that loads nothing down, and makes its files of raw ones. by_name: one of the classes that a name may choose.
     """
 
     call: ast.Call
@@ -234,9 +237,9 @@ def _of_clip(
 
 
 def _is_of_project(project: Project, module: SourceModule, name: str) -> bool:
-    """True for a module of the project, but the file that imports the name: `import clip` in a `clip.py` means the package."""
-    found = project.resolve(name, module.path)
-    return found is not None and found.path != module.path
+    """True for a module of the project, but the file that imports the name: `import clip` in a `clip.py` means another."""
+    found = (project.resolve(name, join(folder, basename(module.path))) for folder in folders_above(module.path))
+    return any(f is not None and f.path != module.path for f in found)
 
 
 def _is_unguarded(

@@ -11,7 +11,7 @@ from codemods.store.project import Project
 
 
 def is_heir_that_fetches(project: Project, module: SourceModule, call: ast.Call, packages: tuple[str, ...]) -> bool:
-    """True where `call` makes an object of such a class, and the constructors of the project hand `download` on to the package."""
+    """True where `call` makes an object of such a class, and its constructors hand `download` on to the package."""
     name = dotted(call.func)
     site = find_class(project, module, name) if last(name)[:1].isupper() else None
     if site is None:
