@@ -38,8 +38,8 @@ class CacheFilledByEveryRank(DdpCodemod):
     writes it in place while the others still ask, or look for it in a loop until it is there. The test may stand in a function
     of the project that answers for the path, or be `name in os.listdir(folder)`, and the reader may be the caller, or a loader
     that is given the path, or a method of the object, or of an heir, that is called next; what writes may be a tokenizer that
-    saves itself, or an LMDB database that is opened to be filled. A file that one call writes gets another name until it is whole; the rest is reported. A wait
-    of the function counts where it stands between the making and the reading, or above the test behind something that some
+    saves itself, or an LMDB database that is opened to be filled. A file that one call writes gets another name until it is
+    whole; the rest is reported. A wait of the function counts where it stands between the making and the reading, or above the test behind something that some
     ranks do alone: a training waits at many other places. Reports what every rank fetches into one folder on the first run:
     `torch.hub.load`, `list` and `help`, the weights of OpenAI's `clip.load`, data sets of torchvision, torchaudio and torchgeo
     with `download=True`, also where a caller gives it, be the class in a variable, chosen by its name, or one of the project

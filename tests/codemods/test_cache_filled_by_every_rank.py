@@ -920,7 +920,8 @@ FILL = ("    torch.save(build(), path + '/rows.pt')", "return torch.load(path + 
     [
         (("if 'rows.pt' not in os.listdir(path):", *FILL), True),
         (
-            ("if not name in os.listdir(path):", "    torch.save(build(), f'{path}/{name}')", "return torch.load(f'{path}/{name}')"),
+            ("if not name in os.listdir(path):", "    torch.save(build(), f'{path}/{name}')",
+             "return torch.load(f'{path}/{name}')"),
             True,
         ),
         (
