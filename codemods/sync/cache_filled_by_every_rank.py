@@ -39,13 +39,13 @@ class CacheFilledByEveryRank(DdpCodemod):
     of the project that answers for the path, or be `name in os.listdir(folder)`, and the reader may be the caller, or a loader
     that is given the path, or a method of the object, or of an heir, that is called next; what writes may be a tokenizer that
     saves itself, or an LMDB database that is opened to be filled. A file that one call writes gets another name until it is
-    whole; the rest is reported. A wait of the function counts where it stands between the making and the reading, or above the test behind something that some
-    ranks do alone: a training waits at many other places. Reports what every rank fetches into one folder on the first run:
-    `torch.hub.load`, `list` and `help`, the weights of OpenAI's `clip.load`, data sets of torchvision, torchaudio and torchgeo
-    with `download=True`, also where a caller gives it, be the class in a variable, chosen by its name, or one of the project
-    below it that hands `download` on, archives (`beir.util.download_and_unzip`, torchvision's `download_and_extract_archive`),
-    and data sets of torch_geometric: its own (`Planetoid(root, "Cora")`), and classes with a `process` or `download` of their
-    own, also where a name says which class of a module is made.
+    whole; the rest is reported. A wait of the function counts where it stands between the making and the reading, or above the
+    test behind something that some ranks do alone: a training waits at many other places. Reports what every rank fetches into
+    one folder on the first run: `torch.hub.load`, `list` and `help`, the weights of OpenAI's `clip.load`, data sets of
+    torchvision, torchaudio and torchgeo with `download=True`, also where a caller gives it, be the class in a variable, chosen
+    by its name, or one of the project below it that hands `download` on, archives (`beir.util.download_and_unzip`,
+    torchvision's `download_and_extract_archive`), and data sets of torch_geometric: its own (`Planetoid(root, "Cora")`), and
+    classes with a `process` or `download` of their own, also where a name says which class of a module is made.
     A class that a Lightning data module names is made on every rank; so is one that goes out of a factory or a registry which a
     script of several processes imports, or that a setting names for such a script, also by the name of an heir or by the package
     that hands it on; one that `getattr(sets, name)` or `eval("sets." + name)` finds is made where that is called.
