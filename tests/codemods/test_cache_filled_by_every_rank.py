@@ -958,6 +958,12 @@ def test_a_listed_folder_that_the_repository_holds() -> None:
     check_nothing(RULE, source, files={"cache/rows.pt": ""})
 
 
+def test_another_question_for_the_folder_reads_nothing() -> None:
+    asks = "if 'notes.txt' in os.listdir(path): log(path)"
+    assert "(line 10)" in check_told(RULE, rows(asks, *LISTED), reason="barrier").message
+    check_nothing(RULE, rows(asks, *LISTED[:2]))
+
+
 def test_a_loop_that_lists_the_folder() -> None:
     lines = (
         "if dist.get_rank() == 0:", "    torch.save(build(), path + '/rows.pt')", "else:",

@@ -46,6 +46,12 @@ def text_of_path(module: SourceModule, path: ast.expr) -> str:
     return " ".join((module.text_of(path) if module.parent(path) is not None else ast.unparse(path)).split())
 
 
+def is_question(module: SourceModule, listing: ast.AST) -> bool:
+    """True for the list of a folder in `name in os.listdir(folder)`: what lies there is not read."""
+    test = module.parent(listing)
+    return isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.In, ast.NotIn)) and test.comparators[0] is listing
+
+
 def _by_a_listing(project: Project, module: SourceModule, test: ast.Compare) -> FileCall | None:
     """`name in os.listdir(folder)`, which asks for `folder / name`."""
     if len(test.ops) != 1 or not isinstance(test.ops[0], (ast.In, ast.NotIn)):

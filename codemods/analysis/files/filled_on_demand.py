@@ -10,7 +10,7 @@ from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import ranks_in_file
 from codemods.analysis.files.added_entries import is_against_false, is_log
 from codemods.analysis.files.asked_paths import asked as asked_in
-from codemods.analysis.files.asked_paths import text_of_path
+from codemods.analysis.files.asked_paths import is_question, text_of_path
 from codemods.analysis.files.before_fit import is_made_above_fit
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
@@ -241,7 +241,7 @@ def moves(step: Step) -> bool:
 
 
 def _reads(made: list[Step], read: Step) -> bool:
-    if read.act is None or read.act in CHANGES or read.act is Act.ASKS:
+    if read.act is None or read.act in CHANGES or read.act is Act.ASKS or is_question(read.module, read.call):
         return False
     pairs = [(s.act, m, u) for s in made for m in s.forms for u in read.forms]
     return any(act is not None and meets(act, m, read.act, u) for act, m, u in pairs)
