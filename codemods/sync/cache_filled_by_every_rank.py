@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_in_importers
+from codemods.analysis.files.asked_paths import text_of_path
 from codemods.analysis.files.before_fit import is_of_each_round, starts_its_ranks
-from codemods.analysis.files.fetched_by_all import Fetch, fetched_by_all
+from codemods.analysis.files.fetched_by_all import OF_HUB, Fetch, fetched_by_all
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
 from codemods.analysis.files.loose_ends import may_be_made_elsewhere
@@ -35,17 +36,19 @@ class CacheFilledByEveryRank(DdpCodemod):
     constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it
     is not, and read it, or that load it and make it where that fails with `FileNotFoundError` alone; so where rank 0 alone
     writes it in place while the others still ask, or look for it in a loop until it is there. The test may stand in a function
-    of the project that answers for the path, and the reader may be the caller, or a loader that is given the path, or a method
-    of the object, or of an heir, that is called next; what writes may be a tokenizer that saves itself, or an LMDB database
-    that is opened to be filled. A file that one call writes gets another name until it is whole; the rest is reported. A wait
-    of the function counts where it stands between the making and the reading, or above the test behind something that some
-    ranks do alone: a training waits at many other places. Reports what every rank fetches into one folder on the first run:
-    `torch.hub.load`, the weights of OpenAI's `clip.load`, data sets of torchvision and torchaudio with `download=True`, also
-    where a caller gives it, be the class in a variable or chosen by its name, archives (`beir.util.download_and_unzip`,
+    of the project that answers for the path, or be `name in os.listdir(folder)`, and the reader may be the caller, or a loader
+    that is given the path, or a method of the object, or of an heir, that is called next; what writes may be a tokenizer that
+    saves itself, or an LMDB database that is opened to be filled. A file that one call writes gets another name until it is
+    whole; the rest is reported. A wait of the function counts where it stands between the making and the reading, or above the
+    test behind something that some ranks do alone: a training waits at many other places. Reports what every rank fetches into
+    one folder on the first run: `torch.hub.load`, `list` and `help`, the weights of OpenAI's `clip.load`, data sets of
+    torchvision, torchaudio and torchgeo with `download=True`, also where a caller gives it, be the class in a variable, chosen
+    by its name, or one of the project below it that hands `download` on, archives (`beir.util.download_and_unzip`,
     torchvision's `download_and_extract_archive`), and data sets of torch_geometric: its own (`Planetoid(root, "Cora")`), and
-    classes with a `process` or `download` of their own.
+    classes with a `process` or `download` of their own, also where a name says which class of a module is made.
     A class that a Lightning data module names is made on every rank; so is one that goes out of a factory or a registry which a
-    script of several processes imports, or that a setting names for such a script, also by the name of an heir.
+    script of several processes imports, or that a setting names for such a script, also by the name of an heir or by the package
+    that hands it on; one that `getattr(sets, name)` or `eval("sets." + name)` finds is made where that is called.
 
     ## Why it matters
     Each rank does the whole work, and all of them write the same files: one reads what another has half written, and `__len__`
@@ -103,6 +106,7 @@ class CacheFilledByEveryRank(DdpCodemod):
     - Says nothing of a fetch where `prepare_data` of the class, a call under a test of the rank, or a lock comes first, or a
       barrier above behind something that some ranks do alone and that may bring the files.
     - Says nothing of data sets that torch_geometric makes up in memory (`FakeDataset`).
+    - Says nothing of a class below a data set of torchvision, torchaudio or torchgeo that keeps `download` to itself.
     - Says nothing of `clip.load` from a file that lies there, and of a `clip` of the project's own.
     - Says nothing of a class of a factory where a file between it and the script lets one process in first.
     - Says nothing where some callers may not write (`if read_only: raise`).
@@ -145,14 +149,16 @@ class CacheFilledByEveryRank(DdpCodemod):
             b"exist", b"isfile", b"isdir", b"is_file", b"is_dir", b"has_file", b"has_dir", b"cached",
             b"there",
         ),
+        Site(rb"\bin[ \t]+(?:\w+\.)?listdir\(", b"listdir("),
         Site(
             rb"\bexcept\b[^\n]*(?:FileNotFound|OS|IO|Environment)Error", b"FileNotFoundError", b"OSError", b"IOError",
             b"EnvironmentError",
         ),
         Site(
-            rb"\b(?:hub|clip)\.load\(|\bdownload[ \t]*=[ \t]*(?:True|self\.\w+|(?!False|None)\w+[ \t]*[,)\r\n])|torch_geometric"
+            rb"\b(?:hub|clip)\.load\(|\bhub\.(?:list|help)\("
+            rb"|\bdownload[ \t]*=[ \t]*(?:True|self\.\w+|(?!False|None)\w+[ \t]*[,)\r\n])|torch_geometric"
             rb"|\bdownload_and_(?:unzip|extract_archive)\(",
-            b"hub.load(", b"clip.load(", b"download", b"torch_geometric",
+            b"hub.load(", b"hub.list(", b"hub.help(", b"clip.load(", b"download", b"torch_geometric",
         ),
     )
     READS_TESTS = False
@@ -198,7 +204,7 @@ class CacheFilledByEveryRank(DdpCodemod):
         what = _text(module, fetch.call)
         clip = what.endswith("clip.load")
         folder = " ".join(module.text_of(fetch.folder).split())[:60] if fetch.folder is not None else ""
-        hub = qualified(module, fetch.call.func) == "torch.hub.load"
+        hub = qualified(module, fetch.call.func) in OF_HUB
         where = f"`{folder}`" if folder else "the cache of torch.hub" if hub else "~/.cache/clip" if clip else "its folder"
         message = (
             f"every rank calls {what}(…), and on the first run all of them download and unpack into {where} at once: one "
@@ -214,6 +220,8 @@ class CacheFilledByEveryRank(DdpCodemod):
                 f"every rank calls {what}(…), and on the first run all of them download the weights into one file in {where}: "
                 "each empties what another writes, and the checksum of a half-written file ends the run"
             )
+        if fetch.by_name:
+            message += f" (as where it makes a {fetch.by_name})"
         if (asked := fetch.asked) is not None:
             message += f" (`download` is True by the call in {_place(module, asked.module, asked.call)})"
         if others:
@@ -227,7 +235,7 @@ class CacheFilledByEveryRank(DdpCodemod):
         here = found.write.module is module
         edits = whole_file(project, module, found) if here else []
         at = module.statement_of(found.write.call if here else found.asked.call)
-        path = " ".join(module.text_of(found.asked.path).split())[:60]
+        path = text_of_path(module, found.asked.path)[:60]
         message = (
             f"the other ranks wait until `{path}` is there (line {found.asked.call.lineno}), and rank 0 writes it in place "
             f"({_place(module, found.write.module, found.write.call)}): it is there as soon as it is opened, and they read it "
@@ -253,7 +261,7 @@ class CacheFilledByEveryRank(DdpCodemod):
             Evidence("static", _text(module, found.asked.call), module.path, found.asked.call.lineno),
             *(Evidence("static", _text(s.module, s.call), s.module.path, _line(s.call)) for s in (write, found.read)),
         ]
-        path = " ".join(module.text_of(found.asked.path).split())[:60]
+        path = text_of_path(module, found.asked.path)[:60]
         who = "rank 0" if found.by_zero else "each that does not find it"
         later = is_of_each_round(found.way, found.asked.path) and starts_its_ranks(project, module)
         when = "from the second round of the loop on, when the first `fit` has started the others, " if later else ""

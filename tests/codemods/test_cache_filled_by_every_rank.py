@@ -908,3 +908,198 @@ def test_tasks_that_slurm_starts_together_come_above_fit_as_well(tasks: str) -> 
 )  # fmt: skip
 def test_a_trainer_that_starts_the_others_behind_the_cache(settings: str, text: str) -> None:
     check_nothing(RULE, ABOVE_FIT, files={settings: text}, path="job/train.py")
+
+
+# The folder is listed to find out
+
+FILL = ("    torch.save(build(), path + '/rows.pt')", "return torch.load(path + '/rows.pt')")
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (("if 'rows.pt' not in os.listdir(path):", *FILL), True),
+        (
+            ("if not name in os.listdir(path):", "    torch.save(build(), f'{path}/{name}')",
+             "return torch.load(f'{path}/{name}')"),
+            True,
+        ),
+        (
+            ("if name in os.listdir(path):", "    return torch.load(os.path.join(path, name))",
+             "torch.save(build(), os.path.join(path, name))"),
+            True,
+        ),
+        (("if 'old.pt' not in os.listdir(path):", *FILL), False),
+        (("if 'rows.pt' not in os.listdir(other):", *FILL), False),
+        (("if 'rows.pt' in os.listdir(path):", *FILL), False),
+        (("if 'rows.pt' not in names(path):", *FILL), False),
+        (("path = f'{path}_{dist.get_rank()}'", "if 'rows.pt' not in os.listdir(path):", *FILL), False),
+        (
+            ("if 'rows.pt' not in os.listdir(path):", "    if dist.get_rank() == 0:", f"    {FILL[0]}", "dist.barrier()",
+             FILL[1]),
+            False,
+        ),
+    ],
+)  # fmt: skip
+def test_a_name_in_the_list_of_a_folder(lines: tuple[str, ...], *, told: bool) -> None:
+    source = rows(*lines, call="rows(place)")
+    if told:
+        assert "/ " in check_told(RULE, source, reason="barrier").message
+    else:
+        check_nothing(RULE, source)
+
+
+LISTED = ("if 'rows.pt' not in os.listdir(path):", *FILL)
+
+
+def test_a_listed_folder_that_the_repository_holds() -> None:
+    source = rows(*LISTED, call="rows('cache')")
+    check_told(RULE, source, reason="barrier")
+    check_nothing(RULE, source, files={"cache/rows.pt": ""})
+
+
+def test_another_question_for_the_folder_reads_nothing() -> None:
+    asks = "if 'notes.txt' in os.listdir(path): log(path)"
+    assert "(line 10)" in check_told(RULE, rows(asks, *LISTED), reason="barrier").message
+    check_nothing(RULE, rows(asks, *LISTED[:2]))
+
+
+def test_a_loop_that_lists_the_folder() -> None:
+    lines = (
+        "if dist.get_rank() == 0:", "    torch.save(build(), path + '/rows.pt')", "else:",
+        "    while 'rows.pt' not in os.listdir(path):", "        continue", "return torch.load(path + '/rows.pt')",
+    )  # fmt: skip
+    assert "wait until `path / 'rows.pt'` is there" in check_told(RULE, rows(*lines), reason="barrier").message
+    check_nothing(RULE, rows(*lines).replace("'rows.pt' not in", "'rows.pt' in"))
+
+
+# A class that a name chooses
+
+LISTING = (
+    "import os\nimport torch\n\n\nclass Leaves:\n    def __init__(self, root, split):\n        self.root = root\n"
+    "        self.split = split\n        if 'leaves_{}.pt'.format(self.split) not in os.listdir(self.root):\n"
+    "            self.fill()\n        self.rows = torch.load(os.path.join(self.root, 'leaves_{}.pt'.format(self.split)))\n\n"
+    "    def fill(self):\n        torch.save([1], os.path.join(self.root, 'leaves_{}.pt'.format(self.split)))\n"
+)
+PACKAGE = {"sets/__init__.py": "from .leaves import Leaves\n"}
+CHOOSING = "import torch.distributed as dist\nimport sets\n\n\ndef main(args):\n    dist.init_process_group('gloo')\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (("data = eval('sets.' + args.name)(args.root, 'train')",), True),
+        (("data = eval(f'sets.{args.name}')(args.root, 'train')",), True),
+        (("data = eval('sets.{}'.format(args.name))(args.root, 'train')",), True),
+        (("data = getattr(sets, args.name)(args.root, 'train')",), True),
+        (("kind = getattr(sets, args.name)", "data = kind(args.root, 'train')"), True),
+        (("data = eval('nets.' + args.name)(args.root, 'train')",), False),
+        (("data = eval(args.name)(args.root, 'train')",), False),
+        (("data = getattr(args, 'Leaves')(args.root, 'train')",), False),
+        (("if dist.get_rank() == 0:", "    data = getattr(sets, args.name)(args.root, 'train')"), False),
+        (("kind = getattr(sets, args.name)", "print(kind)"), False),
+    ],
+)
+def test_a_class_that_a_name_chooses(lines: tuple[str, ...], *, told: bool) -> None:
+    script = {"train.py": CHOOSING + "".join(f"    {line}\n" for line in lines)}
+    if told:
+        found = check_told(RULE, LISTING, files=PACKAGE | script, path="sets/leaves.py", reason="barrier")
+        assert "(line 14)" in found.message and "(line 11)" in found.message
+    else:
+        check_nothing(RULE, LISTING, files=PACKAGE | script, path="sets/leaves.py")
+
+
+def test_a_class_beside_the_one_that_a_name_chooses() -> None:
+    script = CHOOSING.replace("sets", "other") + "    getattr(other, args.name)()\n"
+    other = {"other.py": "class Roots:\n    pass\n", "train.py": script}
+    check_nothing(RULE, LISTING, files=PACKAGE | other, path="sets/leaves.py")
+
+
+CHOSEN = (
+    "import torch.distributed as dist\nimport torch_geometric\nimport graphs\n\n\ndef main(args):\n"
+    "    dist.init_process_group('gloo')\n    kind = getattr(graphs, args.name)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("def download(self):\n        fetch(self.raw_dir)", "download and unpack"),
+        ("def process(self):\n        self.save(self.raw_dir)", "process the raw ones"),
+        ("def process(self):\n        pass", ""),
+        ("def other(self):\n        fetch(self.raw_dir)", ""),
+    ],
+)
+def test_a_graph_data_set_that_a_name_chooses(method: str, said: str) -> None:
+    graphs = {"graphs.py": f"from torch_geometric.data import InMemoryDataset\n\n\nclass Roads(InMemoryDataset):\n    {method}\n"}
+    made = CHOSEN + "    return kind(**args.data)\n"
+    if not said:
+        check_nothing(RULE, made, files=graphs)
+        return
+    found = check_told(RULE, made, files=graphs, reason="fetch it once")
+    assert said in found.message and "as where it makes a Roads" in found.message
+    first = CHOSEN + "    if dist.get_rank() == 0:\n        kind(**args.data)\n    dist.barrier()\n    return kind(**args.data)\n"
+    check_nothing(RULE, first, files=graphs)
+    check_nothing(RULE, made, files={"graphs.py": "class Roads:\n    def download(self):\n        fetch()\n"})
+
+
+def test_a_class_that_a_setting_names_by_its_package() -> None:
+    script = (
+        "import torch.distributed as dist\nfrom hydra.utils import instantiate\n\n\ndef main(cfg):\n"
+        "    rows = instantiate(cfg.rows)\n\n\nif __name__ == '__main__':\n"
+        "    dist.init_process_group('gloo')\n    main(load())\n"
+    )
+    package = {"sets/__init__.py": "from .rows import Rows\n", "train.py": script}
+    check_offered(ROWS, files=package | {"conf/rows.yaml": "_target_: sets.Rows\npath: rows.pt\n"}, path="sets/rows.py")
+    check_nothing(RULE, ROWS, files=package | {"conf/rows.yaml": "_target_: other.Rows\n"}, path="sets/rows.py")
+    check_nothing(RULE, ROWS, files=package | {"conf/rows.yaml": "_target_: sets.Rows.make\n"}, path="sets/rows.py")
+    bare = package | {"sets/__init__.py": "", "conf/rows.yaml": "_target_: sets.Rows\n"}
+    check_nothing(RULE, ROWS, files=bare, path="sets/rows.py")
+
+
+# What a package loads down
+
+@pytest.mark.parametrize("call", ["list('a/b')", "help('a/b', 'net')", "load('a/b', 'net')"])
+def test_what_torch_hub_unpacks_to_answer(call: str) -> None:
+    head = "import torch\nimport torch.distributed as dist\n\n\n" + MAIN
+    found = check_told(RULE, f"{head}    return torch.hub.{call}\n", reason="fetch it once")
+    assert "the cache of torch.hub" in found.message
+    check_nothing(RULE, f"{head}    if dist.get_rank() == 0:\n        return torch.hub.{call}\n")
+    check_nothing(RULE, f"{head}    return args.hub.{call}\n")
+
+
+def test_a_file_that_is_called_as_the_package_it_imports() -> None:
+    net = "import clip\n\n\ndef load_net():\n    return clip.load('RN50')[0]\n"
+    train = "import torch.distributed as dist\nfrom nets.clip import load_net\n\n\n" + MAIN + "    return load_net()\n"
+    check_told(RULE, net, files={"train.py": train}, path="nets/clip.py", reason="fetch it once")
+    own = {"train.py": train, "clip/__init__.py": "def load(name):\n    return [name]\n"}
+    check_nothing(RULE, net, files=own, path="nets/clip.py")
+
+
+TILES = (
+    "import lightning as L\nfrom torchgeo.datasets import EuroSAT\n\n\nclass Tiles(EuroSAT):\n"
+    "    def __init__(self, root, download):\n        super().__init__(root, {})\n\n\n"
+    "class Data(L.LightningDataModule):\n    def setup(self, stage):\n        self.rows = {}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("handed", "made", "told"),
+    [
+        ("'train', download=download", "Tiles(root=self.root, download=True)", True),
+        ("'train', None, None, download", "Tiles(self.root, download=True)", True),
+        ("'train'", "EuroSAT(self.root, download=True)", True),
+        ("'train'", "Tiles(self.root, download=True)", False),
+        ("'train', download=False", "Tiles(self.root, download=True)", False),
+        ("'train', download=download", "Tiles(self.root, download=False)", False),
+        ("'train', download=download", "Tiles(self.root, download=self.first)", False),
+    ],
+)
+def test_an_heir_of_a_data_set_that_loads_itself_down(handed: str, made: str, *, told: bool) -> None:
+    source = TILES.format(handed, made)
+    if not told:
+        check_nothing(RULE, source)
+        return
+    check_told(RULE, source, reason="fetch it once")
+    check_nothing(RULE, source + f"\n    def prepare_data(self):\n        {made}\n")
+    check_nothing(RULE, source.replace("torchgeo.datasets", "tiles.own"))

@@ -1,4 +1,4 @@
-"""Tests for a path: by `os.path.exists` and its like, and by functions of the project that answer with one of these."""
+"""Tests for a path: by `os.path.exists` and its like, by `name in os.listdir(folder)`, and by functions of the project."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.files.file_calls import Act, FileCall, file_call
 from codemods.analysis.files.file_paths import arguments_of
-from codemods.analysis.names import last
+from codemods.analysis.names import last, qualified
 from codemods.files.source import SourceModule, walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -18,10 +18,12 @@ _ASKING = lazy(r"exist|(?:is|has)_?(?:file|dir)|is_?cached|is_?there")
 
 def asked(project: Project, module: SourceModule, test: ast.expr) -> Iterator[FileCall]:
     """What a test asks for."""
-    for call in (n for n in walk(test) if isinstance(n, ast.Call)):
-        found = file_call(module, call)
-        if found is None:
-            found = _by_a_helper(project, module, call)
+    for node in walk(test):
+        found: FileCall | None = None
+        if isinstance(node, ast.Compare):
+            found = _by_a_listing(project, module, node)
+        elif isinstance(node, ast.Call):
+            found = file_call(module, node) or _by_a_helper(project, module, node)
         if found is not None and found.act is Act.ASKS:
             yield found
 
@@ -37,6 +39,30 @@ def only_makes_the_folder(module: SourceModule, call: ast.AST) -> bool:
     only = up.body[0]
     made = file_call(module, only.value) if isinstance(only, ast.Expr) and isinstance(only.value, ast.Call) else None
     return made is not None and made.act is Act.MAKES and module.text_of(made.path) == module.text_of(found.path)
+
+
+def text_of_path(module: SourceModule, path: ast.expr) -> str:
+    """The path in one line, as it is written, or as its parts are joined where nothing of the file writes it."""
+    return " ".join((module.text_of(path) if module.parent(path) is not None else ast.unparse(path)).split())
+
+
+def is_question(module: SourceModule, listing: ast.AST) -> bool:
+    """True for the list of a folder in `name in os.listdir(folder)`: what lies there is not read."""
+    test = module.parent(listing)
+    return isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.In, ast.NotIn)) and test.comparators[0] is listing
+
+
+def _by_a_listing(project: Project, module: SourceModule, test: ast.Compare) -> FileCall | None:
+    """`name in os.listdir(folder)`, which asks for `folder / name`."""
+    if len(test.ops) != 1 or not isinstance(test.ops[0], (ast.In, ast.NotIn)):
+        return None
+    listing = test.comparators[0]
+    if not isinstance(listing, ast.Call) or qualified(module, listing.func) != "os.listdir" or len(listing.args) != 1:
+        return None
+    folder = listing.args[0]
+    key = ("asked by a listing", module.path, test.lineno, test.col_offset)
+    path = project.memo(key, lambda: ast.copy_location(ast.BinOp(folder, ast.Div(), test.left), test))
+    return FileCall(listing, path, Act.ASKS)
 
 
 def _by_a_helper(project: Project, module: SourceModule, call: ast.Call) -> FileCall | None:

@@ -17,6 +17,7 @@ from codemods.analysis.files.handed_trainers import handed_a_trainer
 from codemods.analysis.files.handed_ways import all_kept_to_some, places_of_all
 from codemods.analysis.files.loose_ends import made_elsewhere
 from codemods.analysis.files.main_only_values import asks_for_main_only
+from codemods.analysis.files.named_classes import places_by_name
 from codemods.analysis.files.own_paths import are_sure, callers_of
 from codemods.analysis.files.saving_hooks import saving_calls
 from codemods.analysis.files.shown_ranks import joins_below, shown_in
@@ -125,6 +126,10 @@ def way_of_every_rank(
             return Way(((module, node), *above.frames), above.shown)
     handed_on = uses_of(project, module, function).outside_tests().handed_on
     for home, place in places_of_all(project, handed_on, is_for_some):
+        above = way_of_every_rank(project, home, place, seen | {id(function)}, loose=loose)
+        if above is not None:
+            return Way(((module, node), *above.frames), above.shown)
+    for home, place in places_by_name(project, module, function) if loose else ():
         above = way_of_every_rank(project, home, place, seen | {id(function)}, loose=loose)
         if above is not None:
             return Way(((module, node), *above.frames), above.shown)
@@ -289,6 +294,9 @@ def _come_to(project: Project, module: SourceModule, function: FunctionNode | No
     if (saving := saving_calls(project, module, function)) is not None:
         return any(_comes_by(project, site, seen | {id(function)}) for site in saving)
     callers = callers_of(project, module, function)
+    named = list(places_by_name(project, module, function)) if not callers else []
+    if any(_comes_by(project, CallSite(home, call), seen | {id(function)}) for home, call in named):
+        return True
     if not callers:
         kept = all_kept_to_some(project, module, function, used.handed_on, is_for_some)
         return not used.more and not kept and function.name != "prepare_data"

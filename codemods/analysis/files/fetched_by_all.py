@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from posixpath import basename, join
 
 from codemods.analysis.bound_values import assigned
-from codemods.analysis.class_index import class_facts, find_class
+from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.files.before_fit import is_made_above_fit
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
 from codemods.analysis.files.filled_on_demand import is_thought_of
+from codemods.analysis.files.heirs_that_fetch import is_heir_that_fetches
+from codemods.analysis.files.named_classes import classes_by_name, holder_of_named
 from codemods.analysis.files.own_paths import is_own_path
 from codemods.analysis.files.switched_on import switched_on
 from codemods.analysis.names import dotted, last, qualified
@@ -24,11 +27,15 @@ from codemods.analysis.ranks.uses import CallSite
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
+from codemods.store.import_targets import folders_above
 from codemods.store.project import Project
 
-_SETS = ("torchvision.datasets.", "torchaudio.datasets.")
+# They load archives down into their root in place, and unpack them there: torchvision 0.22, torchaudio 2.6, torchgeo 0.7.
+_SETS = ("torchvision.datasets.", "torchaudio.datasets.", "torchgeo.datasets.")
 # What loads an archive in place where it is missing, and unpacks it: beir 2.2, torchvision.
 _ARCHIVES = frozenset({"beir.util.download_and_unzip", "torchvision.datasets.utils.download_and_extract_archive"})
+# Each of them loads the repository down and unpacks it where its folder is missing, with no lock: torch 2.13.
+OF_HUB = frozenset({"torch.hub.load", "torch.hub.list", "torch.hub.help"})
 _CHOSEN = "*"  # for the name of a class that the program chooses
 _OF_CLIP = lazy(r"RN50|RN101|ViT-[BL]/\d\d")
 _A_FILE = lazy(r"path|file|ckpt|checkpoint|weights|\.pt\b|\.pth\b|dir\b|folder|join\(", re.IGNORECASE)
@@ -49,7 +56,8 @@ _MADE_UP = frozenset(
     }
 )  # fmt: skip
 WORDS = (
-    b"hub.load(", b"clip.load(", b"download=", b"download =", b"torch_geometric", b"download_and_unzip(", b"download_and_extract",
+    b"hub.load(", b"hub.list(", b"hub.help(", b"clip.load(", b"download=", b"download =", b"torch_geometric",
+    b"download_and_unzip(", b"download_and_extract",
 )  # fmt: skip
 
 
@@ -58,7 +66,7 @@ class Fetch:
     """folder: where it is fetched to, as it is written; None for the cache of torch.hub, and where a class knows it.
 
     asked: the call of another function that gives `download=True`, where the fetch itself is handed it. processes: a data set of
-    torch_geometric that loads nothing down, and makes its files of raw ones.
+    torch_geometric that loads nothing down, and makes its files of raw ones. by_name: one of the classes that a name may choose.
     """
 
     call: ast.Call
@@ -66,6 +74,7 @@ class Fetch:
     way: Way
     asked: CallSite | None = None
     processes: bool = False
+    by_name: str = ""
 
 
 def fetched_by_all(project: Project, module: SourceModule) -> Iterator[Fetch]:
@@ -86,7 +95,10 @@ def fetched_by_all(project: Project, module: SourceModule) -> Iterator[Fetch]:
         if (found := _where_all_come(project, module, call)) is not None:
             told.add(key)
             asked, way = found
-            yield Fetch(call, folder, way, asked if asked.call is not call else None, _only_processes(project, module, call))
+            built = _built(project, module, call) if module.holds(b"torch_geometric") else None
+            processes = built is not None and works_of(project, built) == ("process",)
+            by_name = built.node.name if built is not None and holder_of_named(module, call) else ""
+            yield Fetch(call, folder, way, asked if asked.call is not call else None, processes, by_name)
 
 
 def _where_all_come(project: Project, module: SourceModule, call: ast.Call) -> tuple[CallSite, Way] | None:
@@ -106,26 +118,26 @@ def _where_all_come(project: Project, module: SourceModule, call: ast.Call) -> t
     return None
 
 
-def _builds(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True for a data set of torch_geometric's kind: its constructor downloads and processes what it does not find."""
+def _built(project: Project, module: SourceModule, call: ast.Call) -> ClassSite | None:
+    """A data set of torch_geometric's kind: its constructor downloads and processes what it does not find.
+
+    Where a name says which class of a module is made, the first such one of it.
+    """
     name = dotted(call.func)
-    if not last(name)[:1].isupper() or (site := find_class(project, module, name)) is None:
-        return False
-    facts = class_facts(project, site.module, site.node)
-    if not any(base.startswith("torch_geometric.data.") and last(base) in _GEOMETRIC for base in facts.external):
-        return False
-    return bool(works_of(project, module, call))
+    found = find_class(project, module, name) if last(name)[:1].isupper() else None
+    sites = (found,) if found is not None else classes_by_name(project, module, call)
+    return next((s for s in sites if _is_of_geometric(project, s) and works_of(project, s)), None)
 
 
-def works_of(project: Project, module: SourceModule, call: ast.Call) -> tuple[str, ...]:
+def _is_of_geometric(project: Project, site: ClassSite) -> bool:
+    external = class_facts(project, site.module, site.node).external
+    return any(base.startswith("torch_geometric.data.") and last(base) in _GEOMETRIC for base in external)
+
+
+def works_of(project: Project, site: ClassSite) -> tuple[str, ...]:
     """What the class of a data set does itself where its files are missing: its `download` and `process`, if they do anything."""
-    site = find_class(project, module, dotted(call.func)) if dotted(call.func) else None
-    methods = [class_facts(project, site.module, site.node).method(n) for n in ("download", "process")] if site else []
+    methods = [class_facts(project, site.module, site.node).method(n) for n in ("download", "process")]
     return tuple(m[1].name for m in methods if m is not None and not _is_empty(m[1]))
-
-
-def _only_processes(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    return module.holds(b"torch_geometric") and _builds(project, module, call) and works_of(project, module, call) == ("process",)
 
 
 def _is_empty(function: FunctionNode) -> bool:
@@ -142,18 +154,19 @@ def _fetches(project: Project, module: SourceModule, call: ast.Call) -> tuple[as
     given = {k.arg: k.value for k in call.keywords}
     if name == "clip.load":
         return _of_clip(project, module, call, given)
-    if name == "torch.hub.load":
+    if name in OF_HUB:
         source = given.get("source")
         return None if isinstance(source, ast.Constant) and source.value == "local" else ()
     if name in _ARCHIVES:
         folder = call.args[1] if len(call.args) > 1 else given.get("out_dir", given.get("download_root"))
         return (folder,) if folder is not None and _is_switched_on(project, module, call) else None
-    if module.holds(b"torch_geometric") and _builds(project, module, call):
+    if module.holds(b"torch_geometric") and _built(project, module, call) is not None:
         return ()
     if name.startswith(_SETS_OF_GEOMETRIC):
         return _of_geometric(name, call, given)
     download = given.get("download")
-    if not name.startswith(_SETS) or not (last(name)[:1].isupper() or last(name) == _CHOSEN):
+    of_package = name.startswith(_SETS) and (last(name)[:1].isupper() or last(name) == _CHOSEN)
+    if not of_package and (download is None or not is_heir_that_fetches(project, module, call, _SETS)):
         return None
     if download is None or next(switched_on(project, module, download, call), None) is None:
         return None
@@ -213,7 +226,7 @@ def _of_clip(
 ) -> tuple[ast.expr, ...] | None:
     """OpenAI's `clip.load("ViT-B/32")`: it writes the weights in place, and then holds them against their checksum."""
     named = call.args[0] if call.args else given.get("name")
-    if named is None or project.resolve("clip.load", module.path) is not None or project.resolve("clip", module.path) is not None:
+    if named is None or any(_is_of_project(project, module, name) for name in ("clip.load", "clip")):
         return None
     if isinstance(named, ast.Constant):
         known = isinstance(named.value, str) and _OF_CLIP.match(named.value) is not None
@@ -221,6 +234,12 @@ def _of_clip(
         known = not _A_FILE.search(origin_text(module, named))
     folder = given.get("download_root")
     return None if not known else (folder,) if folder is not None else ()
+
+
+def _is_of_project(project: Project, module: SourceModule, name: str) -> bool:
+    """True for a module of the project, but the file that imports the name: `import clip` in a `clip.py` means another."""
+    found = (project.resolve(name, join(folder, basename(module.path))) for folder in folders_above(module.path))
+    return any(f is not None and f.path != module.path for f in found)
 
 
 def _is_unguarded(

@@ -235,7 +235,15 @@ def outside(
         results = frozenset(r + v for r in results for v in values)
         if not results or len(results) > 12:
             return frozenset()
+    if holder == "self" and _is_own_constructor(function, here, caller, call):
+        results |= {r.replace("<I:", "<P:") for r in results}
     return frozenset(_clean(r) for r in results)
+
+
+def _is_own_constructor(function: FunctionNode, here: SourceModule, caller: SourceModule, call: ast.Call) -> bool:
+    """True where the constructor of the method's class calls it: the parameters behind the fields are its own."""
+    outer = caller.function_of(call) if here is caller else None
+    return outer is not None and outer.name == "__init__" and caller.parent(outer) is here.parent(function)
 
 
 def _argument(word: str, function: FunctionNode, here: SourceModule, caller: SourceModule, call: ast.Call) -> frozenset[str]:

@@ -10,6 +10,7 @@ from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import ranks_in_file
 from codemods.analysis.files.added_entries import is_against_false, is_log
 from codemods.analysis.files.asked_paths import asked as asked_in
+from codemods.analysis.files.asked_paths import is_question, text_of_path
 from codemods.analysis.files.before_fit import is_made_above_fit
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
@@ -73,7 +74,7 @@ def _find(project: Project, module: SourceModule) -> Iterator[OnDemand]:
         if function is None or is_under_lock(module, node) or any(id(up) in told for up in module.ancestors(node)):
             continue  # what is made on the way to another file is told with that
         for asked in asked_in(project, module, node.test):
-            key = id(function), " ".join(module.text_of(asked.path).split()), values_above(module, function, asked.path)
+            key = id(function), text_of_path(module, asked.path), values_above(module, function, asked.path)
             found = _filled(project, module, function, node, asked) if key not in done else None
             if found is not None:
                 done.add(key)
@@ -136,7 +137,7 @@ def _where_missing(module: SourceModule, node: ast.If, call: ast.Call) -> list[a
     """The statements that run where the path is not there."""
     negated = False
     for up in module.ancestors(call):
-        if (isinstance(up, ast.UnaryOp) and isinstance(up.op, ast.Not)) or is_against_false(up):
+        if (isinstance(up, ast.UnaryOp) and isinstance(up.op, ast.Not)) or is_against_false(up) or _is_not_in(up, call):
             negated = not negated
         if up is node:
             break
@@ -145,6 +146,11 @@ def _where_missing(module: SourceModule, node: ast.If, call: ast.Call) -> list[a
     if not _may_return(node.body[-1]):
         return node.orelse
     return [*node.orelse, *behind(module, node)]
+
+
+def _is_not_in(test: ast.AST, listing: ast.Call) -> bool:
+    """`name not in os.listdir(folder)`."""
+    return isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn) and test.comparators[0] is listing
 
 
 def _may_return(end: ast.stmt) -> bool:
@@ -235,7 +241,7 @@ def moves(step: Step) -> bool:
 
 
 def _reads(made: list[Step], read: Step) -> bool:
-    if read.act is None or read.act in CHANGES or read.act is Act.ASKS:
+    if read.act is None or read.act in CHANGES or read.act is Act.ASKS or is_question(read.module, read.call):
         return False
     pairs = [(s.act, m, u) for s in made for m in s.forms for u in read.forms]
     return any(act is not None and meets(act, m, read.act, u) for act, m, u in pairs)

@@ -29,7 +29,8 @@ def lies_in_repository(project: Project, module: SourceModule, path: ast.expr) -
     folder, names = parts
     if folder is None:
         return all(_is_there(project, module, name) for name in names)
-    places = _folders(project, module, module.function_of(path), forms(module, folder), _UP)
+    function = module.function_of(path) or module.function_of(folder)  # the path may be joined of two parts of a test
+    places = _folders(project, module, function, forms(module, folder), _UP)
     return bool(places) and all(_is_there(project, module, join(place, name)) for place in places for name in names)
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator
 from itertools import islice
 
-from codemods.analysis.class_index import ClassSite, Role, class_facts, first_subclasses
+from codemods.analysis.class_index import ClassSite, Role, class_facts, find_class, first_subclasses
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.importing import imports_of, users_by_step
 from codemods.analysis.names import dotted, last
@@ -107,19 +108,42 @@ def by_a_setting(
     project: Project, module: SourceModule, owner: ast.ClassDef
 ) -> tuple[tuple[SourceModule, ast.AST], Evidence] | None:
     """`_target_: sets.rows.Rows` in a YAML file, and the script of several processes that makes what such files name."""
-    named = f"{stem_of(module.path)}.{owner.name}"
-    settings = project.files_containing(os.fsencode(named), kinds=_SETTINGS)
-    if not settings or _FIRST.search(module.data):
+    if _FIRST.search(module.data) or (setting := _naming_setting(project, module, owner)) is None:
         return None
+    path_of_setting, named = setting
     for path in project.files_containing(b"__main__"):
         data = project.read(path) or b""
         if is_test_file(path) or not _MAKES.search(data) or not _JOINS.search(data):
             continue
         if _FIRST.search(data) or (shown := _shown(project, path)) is None:
             return None
-        text = f"{settings[0]} names {named} for {path}, which runs on several processes"
+        text = f"{path_of_setting} names {named} for {path}, which runs on several processes"
         return (module, owner), Evidence("static", text, shown.path, shown.line)
     return None
+
+
+def _naming_setting(project: Project, module: SourceModule, owner: ast.ClassDef) -> tuple[str, str] | None:
+    """(the YAML file, the name in it): by the file of the class, or by a package that hands it on, `sets.Rows`."""
+    named = f"{stem_of(module.path)}.{owner.name}"
+    if direct := project.files_containing(os.fsencode(named), kinds=_SETTINGS):
+        return direct[0], named
+    target = re.compile(rb"_target_:[ \t]*[\"']?([\w.]+\." + os.fsencode(owner.name) + rb")\b(?!\.)")
+    for setting in project.files_containing(os.fsencode(f".{owner.name}"), kinds=_SETTINGS):
+        for found in {m.decode() for m in target.findall(project.read(setting) or b"")}:
+            if _is_handed_on_as(project, module, owner, found):
+                return setting, found
+    return None
+
+
+def _is_handed_on_as(project: Project, module: SourceModule, owner: ast.ClassDef, named: str) -> bool:
+    """True where the name leads over a package round the file to the class."""
+    folder = os.path.dirname(module.path)
+    resolved = project.resolve(named, module.path)
+    if resolved is None or len(resolved.rest) != 1 or resolved.path != f"{folder}/__init__.py":
+        return False
+    package = project.module(resolved.path)
+    site = find_class(project, package, owner.name) if package is not None else None
+    return site is not None and site.node is owner
 
 
 def by_a_setting_of_an_heir(
@@ -191,6 +215,9 @@ def importers_of(project: Project, path: str) -> list[str]:
 def may_be_made_elsewhere(project: Project, path: str, hops: int = 2) -> bool:
     """False where no setting names the file, and none that imports it speaks of a data module: told from the bytes."""
     if project.files_containing(os.fsencode(f"{stem_of(path)}."), kinds=_SETTINGS):
+        return True
+    package = os.path.basename(os.path.dirname(path))  # `_target_: sets.Rows`, where the package hands the class on
+    if package and project.files_containing(os.fsencode(f"_target_: {package}."), kinds=_SETTINGS):
         return True
     steps = islice(users_by_step(project, path, is_test_file), hops + 1)
     return any(b"DataModule" in (project.read(p) or b"") for found in steps for p in found)

@@ -37,9 +37,11 @@ def polled_files(project: Project, module: SourceModule) -> Iterator[OnDemand]:
 
 
 def _missing(project: Project, module: SourceModule, test: ast.expr) -> FileCall | None:
-    """The question in `not exists(path)`, alone or beside a limit: `not exists(path) and waited < 60`."""
+    """The question in `not exists(path)`, alone or beside a limit, and in `name not in os.listdir(folder)`."""
     parts = conjuncts(test)
     for part in parts:
+        if isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.NotIn):
+            return next(asked_in(project, module, part), None)
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and isinstance(part.operand, ast.Call):
             return next(asked_in(project, module, part), None)
     return None
