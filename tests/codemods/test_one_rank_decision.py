@@ -150,6 +150,34 @@ def test_a_training_step_without_a_loss_where_a_loss_of_zeros_is_none(files: dic
     check_told(RULE, stepped(*SKIP), reason="0.0 * sum", files=files)
 
 
+NAMED = PL + """
+class M(pl.LightningModule):
+    def training_step(self, graphs, number):
+        edges = graphs.edges
+        if TEST:
+            return
+        return self(graphs).mean()
+"""
+
+
+@pytest.mark.parametrize("test", ["graphs.edges.numel() == 0", "edges.numel() == 0", "not graphs['edges']", "graphs is None"])
+def test_a_step_whose_batch_has_a_name_of_its_own(test: str) -> None:
+    check_told(RULE, NAMED.replace("TEST", test), reason="0.0 * sum")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        NAMED.replace("TEST", "number % 2 == 0"),
+        NAMED.replace("TEST", "self.frozen"),
+        NAMED.replace("TEST", "graphs is None").replace("training_step", "validation_step"),
+        NAMED.replace("TEST", "graphs is None").replace("pl.LightningModule", "object"),
+    ],
+)
+def test_a_step_that_all_ranks_leave_out_or_that_has_no_loss(source: str) -> None:
+    check_nothing(RULE, source)
+
+
 def test_a_step_by_hand_that_skips_is_told() -> None:
     source = stepped(*SKIP).replace("    def training_step", "    automatic_optimization = False\n\n    def training_step")
     assert all(f.applicability.value == "display" for f in findings_of(RULE, source))
