@@ -100,8 +100,12 @@ def test_an_event_that_no_handler_is_seen_to_set(flags: str) -> None:
 
 
 def test_the_ranks_agree_on_the_event() -> None:
-    question = "    asked = torch.tensor(float(LEAVE.is_set()))\n        dist.all_reduce(asked, op=dist.ReduceOp.MAX)\n        if asked"
-    source = training("import torch\nfrom flags import LEAVE", "asked").replace("    if asked", question)
+    asked_first = (
+        "        asked = torch.tensor(float(LEAVE.is_set()))\n"
+        "        dist.all_reduce(asked, op=dist.ReduceOp.MAX)\n"
+        "        if asked:"
+    )
+    source = training("import torch\nfrom flags import LEAVE", "asked").replace("        if asked:", asked_first)
     check_nothing(OneRankDecision, source, files={"flags.py": FLAGS})
 
 

@@ -101,8 +101,8 @@ class ChildrenWaitedForInTurn(DdpCodemod):
         for one in waits_for_one(project, module):
             yield self.finding(
                 module, one.call,
-                f"`{module.text_of(one.call)}` waits for one of the ranks that are forked in line {one.loop.lineno}: when it fails, "
-                "the parent leaves, and the others stay behind, waiting for it in a collective on their GPUs",
+                f"`{module.text_of(one.call)}` waits for one of the ranks that are forked in line {one.loop.lineno}: when it "
+                "fails, the parent leaves, and the others stay behind, waiting for it in a collective on their GPUs",
                 evidence=[one.why, Evidence("static", "the only wait of the parent", module.path, one.call.lineno)],
                 reason="start them with torchrun or torch.multiprocessing.spawn, or wait for as many children as were forked, "
                 "end the others when one has failed, and exit with its status",

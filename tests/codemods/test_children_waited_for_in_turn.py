@@ -193,13 +193,14 @@ def test_forks_of_a_program_and_imported_names() -> None:
         (*FORKED, "codes = [os.wait()[1] for _ in range(size)]"),
         (*FORKED, "os.wait()", "os.killpg(0, 15)"),
         (*FORKED, "os.wait()", "os.wait()"),
-        tuple(line.replace("run(", "prepare(") for line in FORKED) + ("os.wait()",),
+        (*(line.replace("run(", "prepare(") for line in FORKED), "os.wait()"),
         ("pid = os.fork()", "if pid == 0:", "    run(0, size)", "    os._exit(0)", "os.wait()"),
         ("for rank in range(size):", "    pid = os.fork()", "    if pid == 0:", "        run(rank, size)", "        os._exit(0)",
          "    os.waitpid(pid, 0)"),
         ("for rank in range(size):", "    pid = os.fork()", "    if pid == 0:", "        prepare(rank, size)",
          "        os._exit(0)", "    else:", "        run(rank, size)", "os.wait()"),
-        ("for part in range(size):", "    if os.fork() == 0:", "        os.environ['RANK'] = '0'", "        os._exit(0)", "os.wait()"),
+        ("for part in range(size):", "    if os.fork() == 0:", "        os.environ['RANK'] = '0'", "        os._exit(0)",
+         "os.wait()"),
     ],
 )  # fmt: skip
 def test_forks_that_are_all_waited_for_or_are_no_ranks(lines: tuple[str, ...]) -> None:

@@ -40,7 +40,8 @@ def waits_for_one(project: Project, module: SourceModule) -> Iterator[WaitForOne
         if loop is None or module.function_of(loop) is not module.function_of(wait) or wait.lineno <= (loop.end_lineno or 0):
             continue
         if why := _why_rank(project, module, _of_the_child(module, fork, loop)):
-            yield WaitForOne(wait, loop, Evidence("static", f"a process is forked in each round: {why}", module.path, fork.lineno))
+            shown = Evidence("static", f"a process is forked in each round: {why}", module.path, fork.lineno)
+            yield WaitForOne(wait, loop, shown)
             return
 
 
@@ -115,7 +116,7 @@ def _tells_its_number(node: ast.AST) -> str:
                     return str(key.value)
         elif isinstance(inner, ast.Call) and last(dotted(inner.func)) == "update":
             if dotted(inner.func).endswith("environ.update"):
-                words = [k.arg for k in inner.keywords]
+                words: list[object] = [k.arg for k in inner.keywords]
                 words += [k.value for a in inner.args if isinstance(a, ast.Dict) for k in a.keys if isinstance(k, ast.Constant)]
                 if found := next((w for w in words if w in _VARIABLES), None):
                     return str(found)
