@@ -50,18 +50,19 @@ class OneRankDecision(DdpCodemod):
 
     ## What it does
     Finds `trainer.should_stop = True` under a rank test, or decided by the rank's own clock, disk or batch, and reduces it
-    over the ranks behind it. In a training loop of raw torch, finds an exit for a loss that is not a number, and lets all
-    ranks take it when one does; so for a `training_step` that returns None. Reports `control.should_training_stop` under a
-    rank test, such a None through helpers, an exception that a `backward` hook swallows, what rank 0 alone sets where it
-    decides over all ranks, a loop that is left by rank 0, or by the answer of an object that rank 0 alone gives anything,
-    and a collective in a `finally`, which an exception on one rank leads to. Reports a rank that leaves out a batch (for
-    what it holds, or since an error left its result empty), an output of its model or a score that is missing, or the
-    backward of a wrapper for what its batch holds, and one that ends by `exit()` in an exception handler, also in the
-    `forward` of a model, and a way that is drawn from random numbers whose seed takes the rank. Reports a learning rate that
-    each rank changes by its own loss, and a sum over the ranks that one leaves out which has nothing to add to it (`if n > 0:`
-    round the `all_reduce` of `n`). Finds `sys.exit(1)` and `raise` for a loss that is not a number, where the repository
-    starts the program so that the other ranks run on: by srun without `--kill-on-bad-exit`, by submitit, by
-    `torch.distributed.launch` of a torch below 1.8, by processes that are joined in turn.
+    over the ranks behind it. Reports a loop that is left for what a signal handler sets, a flag or a `threading.Event`. In
+    a training loop of raw torch, finds an exit for a loss that is not a number, and lets all ranks take it when one does;
+    so for a `training_step` that returns None. Reports `control.should_training_stop` under a rank test, such a None
+    through helpers, an exception that a `backward` hook swallows, what rank 0 alone sets where it decides over all ranks, a
+    loop that is left by rank 0, or by the answer of an object that rank 0 alone gives anything, and a collective in a
+    `finally`, which an exception on one rank leads to. Reports a rank that leaves out a batch (for what it holds, or since
+    an error left its result empty), an output of its model or a score that is missing, or the backward of a wrapper for
+    what its batch holds, and one that ends by `exit()` in an exception handler, also in the `forward` of a model, and a way
+    that is drawn from random numbers whose seed takes the rank. Reports a learning rate that each rank changes by its own
+    loss, and a sum over the ranks that one leaves out which has nothing to add to it (`if n > 0:` round the `all_reduce` of
+    `n`). Finds `sys.exit(1)` and `raise` for a loss that is not a number, where the repository starts the program so that
+    the other ranks run on: by srun without `--kill-on-bad-exit`, by submitit, by `torch.distributed.launch` of a torch
+    below 1.8, by processes that are joined in turn.
 
     ## Why it matters
     The rank that stops makes no more collectives. The others wait for it in the next backward pass, until the time-out. The way

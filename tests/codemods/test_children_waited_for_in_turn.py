@@ -132,3 +132,76 @@ def test_parts_that_wait_for_nobody(script: str) -> None:
 def test_tests_of_a_repository_stay() -> None:
     source = launcher(*START, "for child in children:", "    child.join()")
     check_nothing(ChildrenWaitedForInTurn, source, path="tests/test_group.py")
+
+
+FORKS = """\
+import os
+import torch.distributed as dist
+
+
+def run(rank, size):
+    dist.init_process_group("gloo", rank=rank, world_size=size)
+
+
+def numbered(rank, size):
+    os.environ["NODE_RANK"] = str(rank)
+    os.execvp("python", ["python", "train.py"])
+
+
+def prepare(rank, size):
+    print(rank)
+
+
+"""
+
+
+def forks(*lines: str) -> str:
+    return FORKS + "def launch(size):\n" + "".join(f"    {line}\n" for line in lines)
+
+
+FORKED = ("for rank in range(size):", "    pid = os.fork()", "    if pid == 0:", "        run(rank, size)", "        os._exit(0)")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (*FORKED, "pid, status = os.wait()", "print(pid, status)"),
+        (*FORKED, "os.waitpid(pid, 0)"),
+        ("for rank in range(size):", "    if not os.fork():", "        numbered(rank, size)", "os.wait()"),
+        ("for rank in range(size):", "    if (child := os.fork()) != 0:", "        print(child)", "    else:",
+         "        os.environ.update(RANK=str(rank))", "        prepare(rank, size)", "        os._exit(0)", "os.wait()"),
+        ("rank = 0", "while rank < size:", "    child = os.fork()", "    if child:", "        rank += 1", "    else:",
+         "        os.environ['LOCAL_RANK'] = str(rank)", "        os.execvp('python', ['python', 't.py'])", "os.wait()"),
+    ],
+)  # fmt: skip
+def test_one_of_the_forked_ranks_is_waited_for(lines: tuple[str, ...]) -> None:
+    check_told(ChildrenWaitedForInTurn, forks(*lines), reason="as many children as were forked")
+
+
+def test_forks_of_a_program_and_imported_names() -> None:
+    source = FORKS.replace("import os\n", "import os\nfrom os import fork, wait\n") + (
+        'if __name__ == "__main__":\n    for rank in range(4):\n        pid = fork()\n        if pid == 0:\n'
+        "            run(rank, 4)\n            os._exit(0)\n    wait()\n"
+    )
+    check_told(ChildrenWaitedForInTurn, source, reason="torchrun")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (*FORKED, "for _ in range(size):", "    os.wait()"),
+        (*FORKED, "codes = [os.wait()[1] for _ in range(size)]"),
+        (*FORKED, "os.wait()", "os.killpg(0, 15)"),
+        (*FORKED, "os.wait()", "os.wait()"),
+        (*(line.replace("run(", "prepare(") for line in FORKED), "os.wait()"),
+        ("pid = os.fork()", "if pid == 0:", "    run(0, size)", "    os._exit(0)", "os.wait()"),
+        ("for rank in range(size):", "    pid = os.fork()", "    if pid == 0:", "        run(rank, size)", "        os._exit(0)",
+         "    os.waitpid(pid, 0)"),
+        ("for rank in range(size):", "    pid = os.fork()", "    if pid == 0:", "        prepare(rank, size)",
+         "        os._exit(0)", "    else:", "        run(rank, size)", "os.wait()"),
+        ("for part in range(size):", "    if os.fork() == 0:", "        os.environ['RANK'] = '0'", "        os._exit(0)",
+         "os.wait()"),
+    ],
+)  # fmt: skip
+def test_forks_that_are_all_waited_for_or_are_no_ranks(lines: tuple[str, ...]) -> None:
+    check_nothing(ChildrenWaitedForInTurn, forks(*lines))

@@ -150,6 +150,34 @@ def test_a_training_step_without_a_loss_where_a_loss_of_zeros_is_none(files: dic
     check_told(RULE, stepped(*SKIP), reason="0.0 * sum", files=files)
 
 
+NAMED = PL + """
+class M(pl.LightningModule):
+    def training_step(self, graphs, number):
+        edges = graphs.edges
+        if TEST:
+            return
+        return self(graphs).mean()
+"""
+
+
+@pytest.mark.parametrize("test", ["graphs.edges.numel() == 0", "edges.numel() == 0", "not graphs['edges']", "graphs is None"])
+def test_a_step_whose_batch_has_a_name_of_its_own(test: str) -> None:
+    check_told(RULE, NAMED.replace("TEST", test), reason="0.0 * sum")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        NAMED.replace("TEST", "number % 2 == 0"),
+        NAMED.replace("TEST", "self.frozen"),
+        NAMED.replace("TEST", "graphs is None").replace("training_step", "validation_step"),
+        NAMED.replace("TEST", "graphs is None").replace("pl.LightningModule", "object"),
+    ],
+)
+def test_a_step_that_all_ranks_leave_out_or_that_has_no_loss(source: str) -> None:
+    check_nothing(RULE, source)
+
+
 def test_a_step_by_hand_that_skips_is_told() -> None:
     source = stepped(*SKIP).replace("    def training_step", "    automatic_optimization = False\n\n    def training_step")
     assert all(f.applicability.value == "display" for f in findings_of(RULE, source))
@@ -1865,3 +1893,60 @@ def test_no_loss_in_a_class_that_only_a_registry_names() -> None:
 def test_a_step_of_a_class_that_is_no_module_of_lightning() -> None:
     plain = {**TASKS, "tasks/base.py": "class Task:\n    pass\n\n\ndef register(name):\n    return lambda c: c\n"}
     assert not findings_of(RULE, REGISTERED, plain, path="tasks/small.py")
+
+
+KEEPER = """\
+import torch
+
+
+def keep(args, name, net):
+    if not args.zero:
+        torch.save(net.state_dict(), name)
+    else:
+        net.save_checkpoint(args.folder, tag=name, client_state={"name": name})
+"""
+KEPT = """\
+import deepspeed
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+from keeper import keep
+
+
+def score(loader, net):
+    right = []
+    for x, y in loader:
+        right.append((net(x).argmax(-1) == y).float().mean().item())
+    return {"accuracy": sum(right) / len(right)}
+
+
+def main(args, net, rows):
+    dist.init_process_group("nccl")
+    loader = DataLoader(rows, sampler=DistributedSampler(rows))
+    engine, optimizer, _, _ = deepspeed.initialize(args=args, model=net)
+    best = 0
+    for epoch in range(args.epochs):
+        for x, y in loader:
+            engine.backward(engine(x).sum())
+            engine.step()
+        stats = score(loader, engine)
+        if best < stats["accuracy"]:
+            best = stats["accuracy"]
+            keep(args, "best", engine)
+"""
+
+
+def test_a_best_of_each_rank_that_an_engine_saves_in_another_file() -> None:
+    check_told(RULE, KEPT, files={"keeper.py": KEEPER}, reason="reduce the deciding number")
+
+
+@pytest.mark.parametrize(
+    "keeper",
+    [
+        KEEPER.replace(', client_state={"name": name}', ""),
+        KEEPER.replace("net.save_checkpoint", "self.save_checkpoint"),
+        KEEPER + "\n\nclass Net:\n    def save_checkpoint(self, folder, tag, client_state):\n        print(folder)\n",
+    ],
+)
+def test_a_save_that_is_not_seen_to_be_an_engines(keeper: str) -> None:
+    check_nothing(RULE, KEPT, files={"keeper.py": keeper})

@@ -118,13 +118,18 @@ def _own(project: Project, module: SourceModule, function: FunctionNode, test: a
         if not isinstance(node, ast.Name):
             continue
         bound = bindings_in(module, function, node.id)
-        if len(bound) == 1 and bound[0].parameter and node.id in _GIVEN:
+        if len(bound) == 1 and bound[0].parameter and (node.id in _GIVEN or node.id == _batch_of(function)):
             return f"`{node.id}`"
         values = [b.value for b in bound if b.value is not None]
         if depth > 0 and values and len(values) == len(bound):
             if own := next((o for v in values if (o := _own(project, module, function, v, depth - 1))), ""):
                 return own
     return ""
+
+
+def _batch_of(function: FunctionNode) -> str:
+    """The parameter behind `self` in which a step gets its batch, whatever its name is."""
+    return "".join(a.arg for a in function.args.args[1:2]) if function.name in _STEP else ""
 
 
 # A step without a loss

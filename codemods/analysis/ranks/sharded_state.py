@@ -41,7 +41,7 @@ def framework_of_sharded(module: SourceModule, call: ast.Call, name: str, end: s
         own = project is not None and project.files_containing(b"def consolidate_state_dict")
         return "torch" if isinstance(call.func, ast.Attribute) and not own else ""
     if end == "save_checkpoint":
-        return "deepspeed" if _of_engine(module, call) else ""
+        return "deepspeed" if _of_engine(module, call) or _takes_client_state(project, call) else ""
     if end in _CONTEXTS:
         if end == "GatheredParameters" and (not name.startswith("deepspeed.") or _keeps_parameters_whole(project)):
             return ""  # it gathers what ZeRO-3 divides, and does nothing below that
@@ -97,6 +97,29 @@ def _of_engine(module: SourceModule, call: ast.Call) -> bool:
     else:
         made = [b.value for b in attribute_bindings(module, holder)] if isinstance(holder, ast.Attribute) else []
     return bool(made) and all(isinstance(v, ast.Call) and qualified(module, v.func) == "deepspeed.initialize" for v in made)
+
+
+def _takes_client_state(project: Project | None, call: ast.Call) -> bool:
+    """True for `model.save_checkpoint(path, client_state=…)` of a model from elsewhere: the argument is DeepSpeed's own."""
+    if project is None or not any(k.arg == "client_state" for k in call.keywords) or not isinstance(call.func, ast.Attribute):
+        return False
+    holder = dotted(call.func.value)
+    if holder == "self" or isinstance(call.func.value, ast.Call):  # a method of the project, `super()`
+        return False
+    return project.keep("client_state is DeepSpeed's", lambda: _is_of_deepspeed_alone(project))
+
+
+def _is_of_deepspeed_alone(project: Project) -> bool:
+    """True where the project imports DeepSpeed, and has no `save_checkpoint` that is handed a `client_state` itself."""
+    if not project.files_containing(b"deepspeed"):
+        return False
+    for path in project.files_containing(b"def save_checkpoint"):
+        module = project.module(path)
+        for function in module.functions if module is not None else ():
+            names = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
+            if function.name == "save_checkpoint" and "client_state" in names:
+                return False
+    return True
 
 
 def _keeps_parameters_whole(project: Project | None) -> bool:

@@ -37,7 +37,7 @@ def _by_target(project: Project, module: SourceModule, call: ast.Call) -> str:
     if target is None and len(call.args) > 1:
         target = call.args[1]
     for site in _targets(project, module, target) if target is not None else ():
-        if _reaches_group(project, site, ()):
+        if reaches_group(project, site):
             return f"{site.node.name}() joins the process group"
     return ""
 
@@ -78,7 +78,7 @@ def _handed_over(project: Project, module: SourceModule, target: ast.expr) -> li
     return found
 
 
-def _reaches_group(project: Project, site: FunctionSite, above: tuple[tuple[str, int, int], ...]) -> bool:
+def reaches_group(project: Project, site: FunctionSite, above: tuple[tuple[str, int, int], ...] = ()) -> bool:
     """True for a function that starts the process group, itself or through what it calls."""
     if site.key in above or len(above) >= DEPTH:
         return False
@@ -86,7 +86,7 @@ def _reaches_group(project: Project, site: FunctionSite, above: tuple[tuple[str,
     if any(starts_group(site.module, c) for c in calls):
         return True
     inner = (called_function(project, site.module, c) for c in calls)
-    return any(_reaches_group(project, i, (*above, site.key)) for i in inner if i is not None)
+    return any(reaches_group(project, i, (*above, site.key)) for i in inner if i is not None)
 
 
 # subprocess.Popen

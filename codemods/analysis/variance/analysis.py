@@ -16,6 +16,7 @@ from codemods.analysis.variance.parallel_files import is_parallel
 from codemods.analysis.variance.reading import interpret
 from codemods.analysis.variance.scopes import last_bound, may_bind
 from codemods.analysis.variance.settling import Settling
+from codemods.analysis.variance.signal_events import asked_events
 from codemods.analysis.variance.signals import set_in_class, set_in_file
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import UNKNOWN, Kind, Thing, Value, join
@@ -199,8 +200,8 @@ class Analysis:
         return self._fields.thing(site, name)
 
     def signalled(self, module: SourceModule) -> frozenset[str]:
-        """The names and entries (`flag["stop"]`) that a signal handler of the file sets."""
-        return self.project.memo(("signalled", module.path), lambda: set_in_file(module))
+        """The names and entries (`flag["stop"]`) that a signal handler of the file sets, and questions about an event of one."""
+        return self.project.memo(("signalled", module.path), lambda: set_in_file(module) | asked_events(self.project, module))
 
     def shaken(self, site: ClassSite) -> frozenset[str]:
         """The fields that a signal handler of the class sets."""

@@ -37,9 +37,12 @@ def value_of(state: State, node: ast.expr | None) -> Value:
 
 def _by_signal(state: State, node: ast.expr) -> Value | None:
     """What a signal handler sets: each process gets the signal on its own, and at a time of its own."""
-    if not isinstance(node, (ast.Name, ast.Subscript, ast.Attribute)):
+    if isinstance(node, ast.Call):
+        path = f"{dotted(node.func)}()"
+    elif isinstance(node, (ast.Name, ast.Subscript, ast.Attribute)):
+        path = entry_of(node) if isinstance(node, ast.Subscript) else dotted(node)
+    else:
         return None
-    path = entry_of(node) if isinstance(node, ast.Subscript) else dotted(node)
     if path not in state.signalled:
         return None
     link = state.link(node, f"`{path}` is set by a signal, which each process gets on its own")
