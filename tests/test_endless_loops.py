@@ -43,7 +43,9 @@ RETURNS = "if limit is not None and self.step >= limit:\n    return"
 CALL = "learner.fit(limit=args.steps)"
 
 
-@pytest.mark.parametrize("leaves", [RETURNS, "if limit and self.step >= limit:\n    return", "if bad(rows):\n    raise ValueError"])
+@pytest.mark.parametrize(
+    "leaves", [RETURNS, "if limit and self.step >= limit:\n    return", "if bad(rows):\n    raise ValueError"]
+)
 @pytest.mark.parametrize("test", ["True", "1"])
 @pytest.mark.parametrize("call", [CALL, "learner.fit(args.steps)", "learner.fit()", "learner.fit(None)"])
 def test_a_loop_that_nothing_ends(leaves: str, test: str, call: str) -> None:

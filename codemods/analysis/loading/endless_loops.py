@@ -91,7 +91,7 @@ def _bounds(module: SourceModule, leaving: ast.Return, names: set[str]) -> set[s
 
 def _asked_to_be_there(test: ast.expr) -> str:
     """`steps` of `steps`, and of `steps is not None`; "" for any other test."""
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot) and is_none(test.comparators[0]):
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot) and is_none(test.comparators[-1]):
         test = test.left
     return test.id if isinstance(test, ast.Name) else ""
 
