@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.analysis.job_files.documented_starts import launched_as_several
+from codemods.analysis.job_files.documented_starts import launched_as_several, starts
 from codemods.store.project import Project
 
 TRAIN = "import sw\n\nif __name__ == '__main__':\n    sw.train()\n"
@@ -29,3 +29,31 @@ def test_the_launcher_of_torch_by_the_name_of_another_package(path: str, text: s
     files = {"train.py": TRAIN.encode(), path: text.encode()}
     project = Project(files, files.get)
     assert (launched_as_several(project, "train.py") is not None) is several
+
+
+@pytest.mark.parametrize(
+    ("given", "script"),
+    [
+        ('program="${ROOT}/tools/train.py"', "train.py"),
+        ("program=$ROOT/tools/train.py;", "train.py"),
+        ("  export program=$ROOT/tools/train.py  # the new one", "train.py"),
+        ('if [ "$KIND" = a ]; then\n  program="$ROOT/train.py"\nfi', "train.py"),
+        ('run() {\n  program="tools/train.py"\n}', "train.py"),
+        ('program="$ROOT/tools/$1"', ""),
+        ('program="$ROOT/tools/$KIND.py"', ""),
+        ('program="$ROOT/train.py"\nprogram="$ROOT/test.py"', ""),
+        ('program="$ROOT/train.py"\nfor program in a.py b.py; do true; done', ""),
+        ('my_program="$ROOT/train.py"', ""),
+        ("", ""),
+    ],
+)
+def test_a_variable_that_names_a_script_in_some_folder(given: str, script: str) -> None:
+    files = {"run.sh": f"ROOT=$(pwd)\n{given}\ntorchrun --nproc_per_node 4 ${{program}} --lr 1\n", "tools/train.py": "\n"}
+    found = starts(Project.of({path: text.encode() for path, text in files.items()}))
+    assert [(s.script, s.several) for s in found if s.launched] == [(script, True)]
+
+
+def test_a_script_that_python_alone_starts_by_its_variable() -> None:
+    text = 'function tune() {\n    program="${ROOT}/tools/train.py";\n    python $program \\\n        --lr 1\n}\ntune\n'
+    (found,) = starts(Project.of({"run.sh": text.encode(), "tools/train.py": b"\n"}))
+    assert (found.script, found.several, found.flags) == ("train.py", False, frozenset({"lr"}))

@@ -1007,3 +1007,21 @@ def test_a_value_of_the_function_is_no_function_of_the_file(source: str) -> None
 )
 def test_a_name_that_still_means_the_function(source: str) -> None:
     assert start(source, {"starts.py": SPAWNING}) is Start.SEVERAL
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("launch_kernel = lambda rows: kernel(rows)", Start.ONE),
+        ("launch_kernel = (lambda rows: kernel(rows)) if args.fast else (lambda rows: rows)", Start.SEVERAL),
+        ("launch_kernel = lambda rows: kernel(rows)\n    if args.many:\n        launch_kernel = load_launcher()", Start.SEVERAL),
+        ("from ranks import launch_kernel", Start.SEVERAL),
+    ],
+)
+def test_a_lambda_starts_what_it_calls(given: str, expected: Start) -> None:
+    assert start(f"def main(args):\n    {given}\n    launch_kernel(args.rows)\n{MAIN}") is expected
+
+
+def test_a_lambda_that_starts_processes() -> None:
+    given = "launch_ranks = lambda n: mp.spawn(work, nprocs=n)"
+    assert start(f"import torch.multiprocessing as mp\n\ndef main():\n    {given}\n    launch_ranks(2)\n{MAIN}") is Start.SEVERAL

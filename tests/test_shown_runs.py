@@ -133,6 +133,12 @@ def test_what_ends_each_run_is_reported_of_a_program_written_for_ranks() -> None
     assert "right if its program is launched as several processes: no command of the repository does so" in found.reason
 
 
+@pytest.mark.parametrize(("sampler", "number"), [("DistributedSampler", 1), ("RandomSampler", 0)])
+def test_a_program_that_makes_a_sampler_for_ranks_is_written_for_them(sampler: str, number: int) -> None:
+    source = PREPARED.replace("ASK", f"print(torch.utils.data.{sampler}([1, 2], num_replicas=2, rank=0))")
+    assert len(findings_of(AttributeOfWrapper, source, SHOWN, path="train.py")) == number
+
+
 def test_a_program_that_asks_for_no_rank_is_one_process() -> None:
     assert not findings_of(AttributeOfWrapper, PREPARED.replace("ASK", "print('once')"), SHOWN, path="train.py")
 

@@ -92,7 +92,9 @@ class AttributeOfWrapper(DdpCodemod):
     - Says nothing of what the wrapper has itself, of what is set on it in the file, and of names with an underscore in front.
     - Says nothing of a field in methods that may run in front of the wrap, and of a parameter that one caller gives a bare model.
     - Says nothing of a model without parameters to train: `prepare` does not wrap it.
-    - Says nothing of an arm that no value of an option leads to, nor of one process where each run starts a launcher's group.
+    - Says nothing of a way on which the program refuses several processes right below (`if args.distributed: raise`).
+    - Says nothing of an arm that no value of an option leads to, nor of one process where each run starts a launcher's group, or
+      where the loop round the place comes to a collective of torch itself every so many rounds.
     - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP, and where the program asks its
       `deepspeed_plugin` with no test: these wrappers pass attributes on.
     - Says nothing of Fabric, whose wrapper passes them on, too.

@@ -36,7 +36,7 @@ GUARDING = frozenset({"ranks", "checkpoints"})
 # What a program of one process has no need to ask its framework.
 _ASKS_FOR_RANKS = lazy(
     rb"\b(?:is_(?:local_)?main_process|is_world_process_zero|is_global_zero|global_rank|process_index|num_processes|"
-    rb"wait_for_everyone|gather_for_metrics|unwrap_model|rank_zero_only)\b"
+    rb"wait_for_everyone|gather_for_metrics|unwrap_model|rank_zero_only|DistributedSampler)"
 )
 
 # Who has Lightning reduce one number of a hook runs it on several; the number beside it is left as that of one rank.

@@ -69,8 +69,8 @@ class UnboundName(DdpCodemod):
     - Says nothing of `dist.x` that torch.distributed does not have: it may be another package's.
     - Reports a name that no other file imports and that is no usual one, a name that two files import from different places, and
       one in a file that uses Horovod, where a name of torch.distributed finds no process group.
-    - Says nothing in a repository's own tests, of code that no program runs, and of what every run comes to behind a line that
-      fails, as at another name that nothing binds.
+    - Says nothing in a repository's own tests, of code that no program runs (a test of a setting, `if args.train:`, is no call of
+      a method `train`), and of what every run comes to behind a line that fails, as at another name that nothing binds.
 
     ## References
     The Python reference, 4.2: names are looked for in the function, in those round it, in the module and in the built-ins.

@@ -16,6 +16,7 @@ from codemods.analysis.guards.group_above import has_group_above, has_group_belo
 from codemods.analysis.guards.left_with_group import ends_at_once, exits_with_group, is_exit, is_plain_exit
 from codemods.analysis.guards.own_group_question import asked_at_start, own_group_question
 from codemods.analysis.job_files.said_torch import said_torch
+from codemods.analysis.loading.endless_loops import ends_in_a_loop_for_ever
 from codemods.analysis.loading.endless_streams import trains_for_ever
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import family
@@ -91,7 +92,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
       hits of a top-5 by `correct[:k].view(-1)`), and of ways to the start
       whose calls do not fit the functions.
     - Says nothing where the program destroys its group: in the script, or in a function of a file that it imports and names.
-    - Says nothing of a training over a stream that begins anew for ever (`WebDataset(…, resampled=True)`) and is bounded nowhere.
+    - Says nothing of a training over a stream that begins anew for ever (`WebDataset(…, resampled=True)`) and is bounded nowhere,
+      nor of one in a `while True:` that is left under an option alone which nothing gives.
     - Says nothing of a group whose backend is written down and is not NCCL (`"gloo"`, `"mpi"`), and of one that is
       written down as a group of one process (`world_size=1`).
     - Says nothing of a program that ends with `os._exit(...)`: no destructor is run there, and NCCL warns of nothing.
@@ -129,6 +131,9 @@ class MissingDestroyProcessGroup(DdpCodemod):
             at, before, _ = _end(entry)
             if at is not None and not before and statement_fails(project, entry.module, at):
                 left(entry.module, at, "every run of several processes fails in this statement")
+                continue
+            if at is not None and not before and ends_in_a_loop_for_ever(project, entry.module, at):
+                left(entry.module, at, "it trains in a loop that no option of the repository's runs ends")
                 continue
             yield self._told(project, *start, entry)
 

@@ -158,7 +158,8 @@ class Way:
         key = (module.path, function.lineno)
         if key not in self._to:
             self._to[key] = ()  # of a function that calls itself
-            uses = open_uses(module, function, node, uses_of(self.program.project, module, function))
+            project = self.program.project
+            uses = open_uses(project, module, function, node, uses_of(project, module, function))
             named = [*((s.module, s.call) for s in uses.calls), *((h.module, h.node) for h in uses.handed_on)]  # `spawn(test, …)`
             ways = [self.lacks(m, n) for m, n in named if m.path in self.program.files and m.function_of(n) is not function]
             self._to[key] = () if uses.more or not ways else sorted(ways, key=len)[0]

@@ -948,3 +948,66 @@ def test_a_wrapper_beside_one_of_one_process() -> None:
     check_nothing(AttributeOfWrapper, OF_TWO_KINDS.format(other="Shared(model)"), files=NETS)  # it may pass attributes on
     wrapped = OF_TWO_KINDS.replace("elif args.n_gpu > 1:", "else:").format(other="nn.DataParallel(model)")
     check_nothing(AttributeOfWrapper, wrapped, files=NETS)  # no run has the model bare: each would end there
+
+
+REFUSED = """from torch.nn.parallel import DistributedDataParallel as DDP
+from nets import Net
+
+
+def main(args, loader):
+    model = Net(args)
+    model = DDP(model)
+    if args.cache:
+        rows = model.penalty()
+        {below}
+        keep(rows)
+    else:
+        fit(model, loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("below", "number"),
+    [
+        ("if args.distributed:\n            raise NotImplementedError", 0),
+        ("assert args.world_size == 1", 0),
+        ("if args.small:\n            raise NotImplementedError", 1),
+        ("train(model, rows)\n        assert args.world_size == 1", 1),  # hours pass first
+        ("pass", 1),
+    ],
+)
+def test_a_way_that_the_program_refuses_right_below(below: str, number: int) -> None:
+    assert len(findings_of(AttributeOfWrapper, REFUSED.format(below=below), NETS)) == number
+
+
+ROUNDS = """import torch.distributed as dist
+from accelerate import Accelerator
+from nets import Net
+
+
+def main(args, loader, optimizer):
+    accelerator = Accelerator()
+    model = Net(args)
+    model, optimizer = accelerator.prepare(model, optimizer)
+    for epoch in range(args.epochs):
+        for step, rows in enumerate(loader):
+            print(model.module.width)
+            {below}
+"""
+
+
+@pytest.mark.parametrize(
+    ("below", "number"),
+    [
+        ("if step % args.every == 0:\n                save(rows)\n                dist.barrier()", 0),
+        ("dist.barrier()", 0),
+        ("if (step + 1) % 10 == 0:\n                with timed():\n                    dist.barrier()", 0),
+        ("if step % args.every == 0 and dist.is_initialized():\n                dist.barrier()", 1),
+        ("if step % args.every == 0:\n                accelerator.wait_for_everyone()", 1),
+        ("if args.wait:\n                dist.barrier()", 1),
+        ("if step % 10 == 0:\n                save(rows)\n            else:\n                dist.barrier()", 1),
+        ("try:\n                dist.barrier()\n            except ValueError:\n                pass", 1),
+    ],
+)
+def test_one_process_that_ends_in_a_later_round(below: str, number: int) -> None:
+    assert len(findings_of(AttributeOfWrapper, ROUNDS.format(below=below), NETS)) == number

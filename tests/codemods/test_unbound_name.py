@@ -262,3 +262,36 @@ def test_the_commit_names_the_import_where_there_is_one() -> None:
     (found,) = findings_of(RULE, source, {"b.py": "import torch.distributed as dist\n\ndist.barrier()\n"})
     assert RULE.commit_subject([found]) == "Add import torch.distributed as dist"
     assert RULE.commit_subject([]) == RULE.subject
+
+
+RUNNERS = """import torch
+import torch.distributed as dist
+from runner import Runner
+
+
+class Generator(Runner):
+    def generate(self):
+        self.make()
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    runner = Generator()
+    if args.fit:
+        runner.generate()
+    {more}
+
+
+if __name__ == "__main__":
+    main(read())
+"""
+RUNNER = "import torch\n\n\nclass Runner:\n    def fit(self):\n        self.step()\n        dist.barrier()\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "number"),
+    [("pass", 0), ("show(args.fit > 1)", 0), ("runner.fit()", 1), ("go(runner.fit)", 1), ("Runner().fit()", 1)],
+)
+def test_a_method_is_not_called_by_a_test_of_a_setting_of_its_name(more: str, number: int) -> None:
+    found = findings_of(RULE, RUNNER, {"main.py": RUNNERS.format(more=more)}, path="runner.py")
+    assert len(found) == number

@@ -1272,3 +1272,41 @@ def test_a_text_that_its_own_loss_lets_a_rank_name_is_the_same_text_on_all() -> 
     check_nothing(UnguardedSave, BEST.replace("NAME", 'name = f"{loss.item()}.pt"'))
     two = BEST.replace("NAME", 'name = "good.pt"\n            if loss.item() < 1:\n                name = "best.pt"')
     check_nothing(UnguardedSave, two)
+
+
+LOADERS = """import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+
+
+def train(net, epochs, test_loader=None):
+    for epoch in range(epochs):
+        step(net)
+        if test_loader is not None:
+            evaluate(net, test_loader)
+        else:
+            torch.save(net.state_dict(), "last.pt")
+
+
+def main(net, args):
+    dist.init_process_group("nccl")
+    {call}
+
+
+if __name__ == "__main__":
+    main(*read())
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "number"),
+    [
+        ("train(net, 3, DataLoader(args.rows))", 0),
+        ("test_loader = DataLoader(args.rows)\n    train(net, 3, test_loader=test_loader)", 0),
+        ("train(net, 3)", 1),
+        ("train(net, 3, args.loader)", 1),
+        ("train(net, 3, DataLoader(args.rows))\n    train(net, 3)", 1),
+    ],
+)
+def test_an_arm_for_a_parameter_that_each_call_gives(call: str, number: int) -> None:
+    assert len(findings_of(UnguardedSave, LOADERS.format(call=call))) == number

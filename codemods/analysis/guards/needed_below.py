@@ -45,7 +45,7 @@ def _is_asked(
     home, function = site.module, site.node
     uses = Uses((CallSite(module, call),), (), more=False)
     made = (n for n in walk_scope(function) if isinstance(n, ast.Call) and asks(home, n))
-    return any(_is_always_run(home, function, n) and open_uses(home, function, n, uses).calls for n in made)
+    return any(_is_always_run(home, function, n) and open_uses(project, home, function, n, uses).calls for n in made)
 
 
 def asks_the_group_for_ranks(module: SourceModule, call: ast.Call) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from posixpath import basename, dirname, join
 
 from codemods.analysis.job_files.named_files import leaves_its_folder, moved_to, named_file, nearest_file
+from codemods.analysis.job_files.named_scripts import with_named_scripts
 from codemods.analysis.job_files.one_process import (
     has_one_gpu,
     is_job_of_one,
@@ -92,6 +93,7 @@ def _starts(project: Project) -> Iterator[Start]:
         if len(data) > _LONGEST:
             continue  # a list of something, or a log
         text = with_own_ones(script_text(project, path))
+        text = with_named_scripts(text) if path.endswith(SHELL_KINDS) else text
         alone, narrow = is_job_of_one(text), has_one_gpu(text)
         shared = _OF_THE_JOB.search(text) is not None and not alone
         numbers, lines = _whole_lines(text)

@@ -10,6 +10,7 @@ from codemods.analysis.branches import branches_round
 from codemods.analysis.class_index import ClassSite, subclasses
 from codemods.analysis.literals import held_against
 from codemods.analysis.model.signatures import bind, defaults, parameters
+from codemods.analysis.ranks.none_arguments import asked_for_none, leads_past_none
 from codemods.analysis.ranks.uses import CallSite, Uses, constructions, uses_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record
@@ -25,12 +26,14 @@ class _Compared:
     wanted: bool
 
 
-def open_uses(module: SourceModule, function: FunctionNode, node: ast.AST, uses: Uses) -> Uses:
-    """`uses` of the function without the calls whose literal arguments, or defaults, lead past `node`."""
+def open_uses(project: Project, module: SourceModule, function: FunctionNode, node: ast.AST, uses: Uses) -> Uses:
+    """`uses` of the function without the calls whose literal arguments, new objects, or defaults lead past `node`."""
     asked, compared = _asked(module, function, node), _compared(module, function, node)
-    if not asked and not compared:
+    empty = asked_for_none(module, function, node)
+    if not asked and not compared and not empty:
         return uses
-    calls = tuple(site for site in uses.calls if not _is_past(module, function, site, asked, compared))
+    known = (s for s in uses.calls if not _is_past(module, function, s, asked, compared))
+    calls = tuple(site for site in known if not _is_none(project, module, function, site, empty))
     return uses if len(calls) == len(uses.calls) else Uses(calls, uses.handed_on, uses.more)
 
 
@@ -44,7 +47,7 @@ def led_past(project: Project, module: SourceModule, function: FunctionNode, nod
     if not asks_a_parameter(module, function, node):
         return None
     uses = uses_of(project, module, function)
-    let_in = open_uses(module, function, node, uses)
+    let_in = open_uses(project, module, function, node, uses)
     return None if let_in is uses or uses.more or uses.handed_on else let_in
 
 
@@ -62,7 +65,7 @@ def is_asked_for_by_none(project: Project, module: SourceModule, node: ast.AST) 
         return False  # an heir or a framework may call it
     if uses is None or uses.more or uses.handed_on or not uses.calls:
         return False
-    return not open_uses(module, function, node, uses).calls
+    return not open_uses(project, module, function, node, uses).calls
 
 
 def is_only_asked_for_by_none(project: Project, module: SourceModule, function: FunctionNode) -> bool:
@@ -96,8 +99,8 @@ def wanted_at(module: SourceModule, function: FunctionNode, node: ast.AST) -> di
 
 
 def asks_a_parameter(module: SourceModule, function: FunctionNode, node: ast.AST) -> bool:
-    """True where a test round the node is a parameter of its function alone, or holds one against literals."""
-    return bool(_asked(module, function, node) or _compared(module, function, node))
+    """True where a test round the node is a parameter of its function alone, or holds one against literals or None."""
+    return bool(_asked(module, function, node) or _compared(module, function, node) or asked_for_none(module, function, node))
 
 
 def _asked(module: SourceModule, function: FunctionNode, node: ast.AST) -> dict[str, bool]:
@@ -157,3 +160,12 @@ def _is_past(
         if isinstance(value, ast.Constant) and (value.value in one.values) is not one.wanted:
             return True
     return False
+
+
+def _is_none(project: Project, module: SourceModule, function: FunctionNode, site: CallSite, empty: Mapping[str, bool]) -> bool:
+    """True where the call gives a parameter that has to be None a value that is there, or the other way round."""
+    given = bind(function, site.call, bound=isinstance(module.parent(function), ast.ClassDef)) if empty else None
+    if given is None:
+        return False
+    left_out = {name: value for name, value in defaults(function).items() if name not in given}
+    return leads_past_none(project, site.module, given, empty) or leads_past_none(project, module, left_out, empty)

@@ -62,7 +62,7 @@ def _entering_for(
     if id(function) not in seen and asks_a_parameter(module, function, node):
         if called_by_framework(project, module, function) is None:
             uses = uses_of(project, module, function)
-            let_in = open_uses(module, function, node, uses)
+            let_in = open_uses(project, module, function, node, uses)
             told = told_by_rank(project, module, function, node, let_in)
             if told or (let_in is not uses and let_in.calls):
                 return _from_uses(project, let_in, seen | {id(function)}, told)

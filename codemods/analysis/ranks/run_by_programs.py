@@ -22,6 +22,7 @@ from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.fetched_functions import fetched_at
+from codemods.analysis.ranks.fetched_names import may_be_fetched
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.handed_zero import is_handed_zero
 from codemods.analysis.ranks.hidden_packages import is_hidden
@@ -63,7 +64,6 @@ _SHARES = lazy(
     rb"backward\(|optimizer|num_processes|process_index|wait_for_everyone|gather|split_between|reduce\(|accumulate\(|\.train\(|"
     rb"[Ss]ampler|is_(?:local_)?main_process\s*:|\.rank|(?:[(,=]\s*)(?:self\.)?accelerator\s*[,)]"
 )
-_TEXT_PUT_TOGETHER = lazy(rb"getattr\(\s*[\w.]+,\s*(?:[^\s'\"]|(['\"])\w*\1\s*[+%.])")
 _MOST_STEPS = 150  # functions and classes looked at for one question
 # Decorators that hand nothing on: the function is still called by its name alone.
 _PLAIN = frozenset(
@@ -276,7 +276,7 @@ class Search:
             return False
         if self._presumed and (facts.opaque or has_many_heirs(self._project, site)):
             return True
-        reached = is_called_from_outside(self._project, facts, function.name) or _finds_by_text(module)
+        reached = is_called_from_outside(self._project, facts, function.name) or may_be_fetched(module, function.name)
         if reached and not is_hook(function.name) and self._has_dead_calls_alone(module, function):
             return False
         having = self._having(site, function)
@@ -371,11 +371,6 @@ def _may_be_plain(module: SourceModule, named: ast.expr) -> bool:
     Out of a table, `TASKS[name](cfg)`, comes either.
     """
     return not isinstance(named, ast.Attribute) or dotted(named).partition(".")[0] in module.imports
-
-
-def _finds_by_text(module: SourceModule) -> bool:
-    """True where the file fetches methods by a text that is put together: `getattr(self, "embed_" + kind)`."""
-    return module.holds(b"getattr(") and _TEXT_PUT_TOGETHER.search(module.data) is not None
 
 
 def _calls_above(function: FunctionNode, name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.conditions import conjuncts
@@ -141,12 +141,16 @@ def _is_asserted(module: SourceModule, below: ast.AST) -> bool:
     Whether the process group is there yet is another question: it may be made below.
     """
     place = position(module, below)
-    for index, test, ends in _asserts(module).get(id(place.block), ()) if place is not None else ():
-        if place is not None and index < place.index and several_processes(module, test) is ends:
+    return place is not None and any(index < place.index for index in ending_for_several(module, place.block))
+
+
+def ending_for_several(module: SourceModule, block: list[ast.stmt]) -> Iterator[int]:
+    """The statements of a block, by their numbers, that end every run of several processes which comes to them."""
+    for index, test, ends in _asserts(module).get(id(block), ()):
+        if several_processes(module, test) is ends:
             text = ast.unparse(test)
             if _EARLY.search(text) is None and not ("gpu" in text and any(module.holds(word) for word in _JOINS)):
-                return True
-    return False
+                yield index
 
 
 @once_a_module

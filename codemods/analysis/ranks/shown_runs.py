@@ -18,6 +18,7 @@ from codemods.analysis.ranks.never_set import needs_what_nobody_sets
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
 from codemods.analysis.ranks.one_device import trains_on_one_device
 from codemods.analysis.ranks.others_ended import others_end_nearby, others_have_ended
+from codemods.analysis.ranks.refused_below import is_refused_below
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_to_run
 from codemods.analysis.ranks.seen_starts import runs_on_several, runs_one_a_machine, started
 from codemods.analysis.ranks.several_processes import is_asserted_alone
@@ -127,7 +128,9 @@ def runs_to_no_end(project: Project, module: SourceModule, span: Span) -> bool:
     if isinstance(module, TextFile):
         return False
     statement = _statements(module).get(span.line, module.tree)
-    return is_in_a_failing_block(project, module, statement) or others_end_nearby(project, module, statement)
+    if is_refused_below(module, statement) or is_in_a_failing_block(project, module, statement):
+        return True
+    return others_end_nearby(project, module, statement)
 
 
 def is_of_no_test(project: Project, module: SourceModule, span: Span) -> bool:

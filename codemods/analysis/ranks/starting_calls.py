@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.accelerators import made_as_fabric
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import class_facts
@@ -66,7 +67,7 @@ def start_by(project: Project, module: SourceModule, call: ast.Call) -> Start:
     if bare in _LAUNCHED:  # which of several programs is launched, a person may leave open
         return Start.JOINS if any(s.several for s in starts(project)) else Start.OPEN
     if _NAME.match(bare) or _DOTTED.match(name) or _DOTTED.match(full):
-        if find_function(project, module, name) is not None and not _wraps(bare):
+        if (find_function(project, module, name) is not None or _is_written_here(module, call)) and not _wraps(bare):
             return Start.ONE  # a function of the project is looked into, whatever its name
         return Start.SEVERAL if _STARTS.search(bare) else Start.JOINS
     if bare == "Process" and "multiprocessing" in full and _joins_nearby(module):
@@ -139,3 +140,9 @@ def start_of_heir(project: Project, module: SourceModule, owner: ast.ClassDef) -
 def is_on_one(project: Project, module: SourceModule, call: ast.Call) -> bool:
     """True for a call of Lightning that is given one device, which no text tells people to raise."""
     return has_one_device(project, module, call) and not says_more_devices(project, call)
+
+
+def _is_written_here(module: SourceModule, call: ast.Call) -> bool:
+    """True for a name that is given lambdas alone: `launch_kernel = lambda q: kernel(q)`."""
+    bound = bindings_of(module, call.func) if isinstance(call.func, ast.Name) else []
+    return bool(bound) and all(isinstance(b.value, ast.Lambda) and not b.part for b in bound)

@@ -14,6 +14,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.documented_starts import starts_of
 from codemods.analysis.job_files.given_settings import set_values
+from codemods.analysis.literals import is_none
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted
 from codemods.files.source import SourceModule
@@ -25,6 +26,7 @@ _YAML = (".yaml", ".yml")
 _SETTINGS = (".json", ".toml", ".cfg", ".ini", ".txt", ".conf", ".gin")
 _OFF = frozenset({"", "false", "no", "off", "none", "null", "0", "1"})  # 1 of a number of processes
 _DEPTH = 3
+_PLAIN = frozenset({"default", "type", "help", "metavar"})  # with which an option is None till it is given
 
 
 class UngivenOptions:
@@ -58,6 +60,16 @@ class UngivenOptions:
             more = len(test.ops) == 1 and isinstance(test.ops[0], ast.Gt) and isinstance(limit, ast.Constant) and limit.value == 1
             return more and self._is_off(test.left, depth, number=True)
         return self._is_off(test, depth, number=False)
+
+    def stays_none(self, node: ast.expr) -> bool:
+        """True for `args.max_steps`, an option that is None by itself, in every run that the repository shows."""
+        if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+            return False
+        name = node.attr
+        asked = [c for m in self._modules(name) for c in m.calls_named("add_argument") if _is_option(c, name)]
+        if not asked or not all(_is_none_by_default(c) for c in asked) or any(_stored(m, name) for m in self._modules(name)):
+            return False
+        return not self._is_in_a_command(name, len(asked)) and not self._is_in_settings(name)
 
     def _is_off(self, node: ast.expr, depth: int, *, number: bool) -> bool:
         if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name) or depth > _DEPTH:
@@ -141,6 +153,11 @@ def _is_off_by_default(call: ast.Call, *, number: bool) -> bool:
     if value is None:
         return isinstance(action, ast.Constant) and action.value == "store_true"
     return value is False or value == 0
+
+
+def _is_none_by_default(call: ast.Call) -> bool:
+    given = {k.arg: k.value for k in call.keywords}
+    return given.keys() <= _PLAIN and (given.get("default") is None or is_none(given["default"]))
 
 
 def _stored(module: SourceModule, name: str) -> list[ast.expr | None]:

@@ -20,6 +20,7 @@ from codemods.analysis.ranks.other_methods import (
     of_another_class,
 )  # fmt: skip
 from codemods.analysis.ranks.other_packages import is_of_another_package, is_one_of_several
+from codemods.analysis.ranks.tested_reads import is_only_tested
 from codemods.analysis.ranks.value_calls import plain_calls
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record, replace
@@ -137,6 +138,8 @@ def _read_in(project: Project, module: SourceModule, function: FunctionNode, use
             if not nested and isinstance(node, ast.Name) and is_local_value(other, node):
                 continue  # `if evaluate`, where `evaluate` is a parameter
             if call is None:
+                if not function.decorator_list and is_only_tested(other, node):
+                    continue
                 if isinstance(owner, ast.ClassDef) or not _is_another(project, other, node, function):
                     handed_on.append(HandedOn(other, node))
             elif isinstance(owner, ast.ClassDef):

@@ -10,7 +10,7 @@ from codemods.analysis.guards.conditional_starts import needs_a_group
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.closed_by_options import closed_by_options
 from codemods.analysis.wrapped.decided_alike import is_under_the_flag, may_be_replaced
-from codemods.analysis.wrapped.ended_before import meets_above, meets_in_each_run
+from codemods.analysis.wrapped.ended_before import meets_above, meets_in_each_run, meets_now_and_then
 from codemods.analysis.wrapped.group_in_each_run import has_a_group_in_each_run
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.left_bare import left_bare_by
@@ -100,6 +100,9 @@ def _module_of_bare(project: Project, module: SourceModule, node: ast.Attribute,
     if not found.prepared and not flag and _ends_without_group(project, module, node, found):
         return None
     if found.prepared and meets_above(project, module, node):
+        return None
+    if found.prepared and meets_now_and_then(project, module, node):
+        left(module, node, "one plain process ends at a collective of the same loop, for want of a process group")
         return None
     if found.prepared and has_a_group_in_each_run(project, module):
         left(module, node, "one plain process ends above: each run of its programs starts a process group of a launcher")

@@ -22,6 +22,42 @@ def meets_above(project: Project, module: SourceModule, node: ast.expr) -> bool:
     return any(True for _ in _meetings(project, module, node))
 
 
+def meets_now_and_then(project: Project, module: SourceModule, node: ast.expr) -> bool:
+    """True where a loop round the node comes to such a collective again and again, below it too: `if step % 100 == 0: barrier()`.
+
+    Whoever runs one process does not get through: what is put right above is of no use to him.
+    """
+    loops = [up for up in module.ancestors(node) if isinstance(up, (ast.For, ast.While))]
+    for call in (c for loop in loops[-1:] for c in walk_scope(loop) if isinstance(c, ast.Call)):
+        if qualified(module, call.func) in _MEETINGS and not is_guarded(project, module, call, set()):
+            if _is_met_in_rounds(module, call, loops[-1]):
+                return True
+    return False
+
+
+def _is_met_in_rounds(module: SourceModule, call: ast.Call, loop: ast.AST) -> bool:
+    """True where nothing but loops and tests for the number of a round stand between the two."""
+    below: ast.AST = module.statement_of(call)
+    if not isinstance(below, ast.Expr):
+        return False
+    for up in module.ancestors(below):
+        if up is loop:
+            return True
+        if isinstance(up, ast.If) and not (_counts_rounds(up.test) and any(s is below for s in up.body)):
+            return False
+        if not isinstance(up, (*_BLOCKS, ast.If)):
+            return False
+        below = up
+    return False
+
+
+def _counts_rounds(test: ast.expr) -> bool:
+    """True for `step % 100 == 0`."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+        return False
+    return isinstance(test.left, ast.BinOp) and isinstance(test.left.op, ast.Mod)
+
+
 def meets_in_each_run(project: Project, module: SourceModule, node: ast.expr) -> bool:
     """True where each run that comes to the node has come to such a collective: round it no test, and no way past it in its loop
     but those which a test round the node closes.
