@@ -22,6 +22,7 @@ class Launch:
     counted: it says itself how many processes there are; else the settings of its script do: devices says where, "" if unknown.
     programs: the changed files that it comes to. to_fill: words that the reader has to give. edits: what else was changed.
     needs: `main.py:79 needs --resume`, of changed lines that it does not come to as it is.
+    short: what makes the run short, `--epochs 1`. endless: nothing that is known does.
     command: "" where its words are put together by a shell.
     """
 
@@ -34,6 +35,8 @@ class Launch:
     edits: tuple[str, ...] = ()
     devices: str = ""
     needs: tuple[str, ...] = ()
+    short: str = ""
+    endless: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

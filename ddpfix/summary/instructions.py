@@ -14,7 +14,7 @@ from ddpfix.summary.shown_commands import shown_commands
 
 def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[str]:
     """Commands for two processes, and notebooks to run."""
-    out = ["## How to test in five minutes", ""]
+    out = ["## How to test", ""]
     if all(origin_of(key) == "project" for key in codes):
         out += ["Names were changed and nothing else: one process is enough, and the tests of the repository.", ""]
         return out

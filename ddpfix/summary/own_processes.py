@@ -11,11 +11,17 @@ from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from ddpfix.summary.needed_options import Program
 
+# What a script starts its ranks by itself.
+SPAWNS = (
+    rb"mp\.spawn|multiprocessing\.spawn|start_processes|multiprocessing[ \t]+import[^\n]*\bspawn\b"
+    rb"|\bProcess\([^\n]*\btarget=[^\n]*\brank\b"
+)
 _STARTS = ("spawn", "start_processes", "Trainer")
 _WORDS = re.compile(rb"\bspawn\(|start_processes\(|Trainer\(")
 _NUMBERS = ("nprocs", "devices", "gpus")
 _ALL = frozenset({"-1", "auto"})
 _DEEPEST = 4
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 _PARSED = re.compile(rb"Trainer\.from_argparse_args\(")
 _BY_DEVICES = re.compile(rb"\b(?:world_size|num_replicas|nprocs)\s*=\s*[^\n#]*device_count\(")
 
@@ -32,6 +38,18 @@ class OwnProcesses:
 def counts_devices(program: Program) -> bool:
     """True where it takes the number of GPUs that it sees for the number of processes, whoever starts them."""
     return any(_BY_DEVICES.search(program.project.read(path) or b"") for path in program.files)
+
+
+def listing_flags(program: Program) -> frozenset[str]:
+    """Of the options that say which GPUs are seen: `os.environ["CUDA_VISIBLE_DEVICES"] = args.gpu`."""
+    found: set[str] = set()
+    for path in sorted(program.files):
+        module = program.project.module(path) if _VISIBLE.encode() in (program.project.read(path) or b"") else None
+        for assign in module.nodes(ast.Assign) if isinstance(module, SourceModule) else ():
+            assert isinstance(module, SourceModule)
+            if any(isinstance(t, ast.Subscript) and ast.unparse(t.slice) == repr(_VISIBLE) for t in assign.targets):
+                found.update(_asked(program, module, assign.value))
+    return frozenset(flag for name in found - {"*"} for flag in _flags(program, name))
 
 
 def own_processes(program: Program, script: str) -> OwnProcesses:

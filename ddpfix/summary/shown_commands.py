@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from codemods.files.text_file import NOTEBOOK
 from ddpfix.results import Fixed
 from ddpfix.summary.context import Context, Launch
-from ddpfix.summary.launches import SPAWNS
 from ddpfix.summary.markdown import code, fence, plural
+from ddpfix.summary.own_processes import SPAWNS
 
-MOST_COMMANDS = 4
+MOST_COMMANDS = 3
 MOST_MISSED = 6
 WIDEST = 100
 _INDENT = "    "
@@ -35,7 +35,9 @@ def shown_commands(fixed: Fixed, context: Context) -> list[str]:
         out += [f"Yours to give, before or in the command: {', '.join(map(code, to_fill))}.", ""]
     if more:
         out += [f"More that is changed is started in {_places(more)}.", ""]
-    return [*out, *_elsewhere(context), *_not_started(fixed, context)]
+    if any(launch.endless for launch in shown):
+        out += ["Where no option makes the run short, stop it with Ctrl-C once the changed lines have run.", ""]
+    return [*out, *_not_started(fixed, context)]
 
 
 def wrapped(command: str) -> list[str]:
@@ -67,7 +69,7 @@ def _options(command: str) -> Iterator[str]:
 
 def _heading(launch: Launch) -> Iterator[str]:
     """Where the command stands, how it differs from what stands there, and what it does not reach as it is."""
-    notes = [*launch.edits[:1], *([_devices(launch)] if not launch.counted else [])]
+    notes = [*([f"with {launch.short}"] if launch.short else []), *launch.edits[:1], *([_devices(launch)] if not launch.counted else [])]
     yield f"# from {launch.path}:{launch.line}{''.join(f', {note}' for note in notes)}"
     yield from (f"# {need}" for need in launch.needs)
 
