@@ -29,6 +29,15 @@ def changed_statements(project: Project, path: str, before: bytes | None, after:
     return [(module, statement) for statement in found.values()]
 
 
+def changes_imports_alone(project: Project, path: str, before: bytes | None, after: bytes) -> bool:
+    """True where each changed line is of an import at the top of the file: to import the file is to run them all."""
+    module = project.module(path) if path.endswith(PYTHON_KINDS) and before is not None else None
+    if before is None or not isinstance(module, SourceModule):
+        return False
+    at = [_at(module, line) for line in _lines(before, after)]
+    return bool(at) and all(isinstance(s, (ast.Import, ast.ImportFrom)) and module.parent(s) is module.tree for s in at)
+
+
 def _lines(before: bytes, after: bytes) -> Iterator[int]:
     old, new = before.splitlines(), after.splitlines()
     for kind, _, _, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():

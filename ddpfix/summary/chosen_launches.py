@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from codemods.files.text_file import PYTHON_KINDS
 from codemods.runtime.record import record, replace
 from ddpfix.summary.context import Launch
 from ddpfix.summary.needed_options import NeededOption
@@ -19,6 +20,7 @@ class Candidate:
     order: tuple[object, ...]
     run: Run
     launch: Launch
+    script: str
     given: frozenset[str] = frozenset()
     stage: str = ""
 
@@ -48,10 +50,17 @@ def _first_to_come(found: Sequence[Candidate]) -> list[Candidate]:
     out: list[Candidate] = []
     seen: set[Place] = set()
     for candidate in found:
-        if not candidate.run.reached <= seen:
+        new = candidate.run.reached - seen
+        is_shown = any(candidate.script == other.script for other in out)
+        if new and not (is_shown and all(_is_of_a_job_file(place) for place in new)):
             out.append(candidate)
-            seen |= candidate.run.reached
+        seen |= new
     return out
+
+
+def _is_of_a_job_file(place: Place) -> bool:
+    """Several job files that start one program are changed alike."""
+    return not place.path.endswith(PYTHON_KINDS)
 
 
 def _without_spare(found: list[Candidate]) -> list[Candidate]:
@@ -67,16 +76,18 @@ def _without_spare(found: list[Candidate]) -> list[Candidate]:
 def _completed(candidate: Candidate, needs: tuple[NeededOption, ...]) -> Candidate | None:
     """The command with the options that it lacks; None where their values are not known, or it has others."""
     launch = candidate.launch
-    command = launch.command
+    command, notes = launch.command, []
     for need in needs if command else ():
         if not need.words or need.words[0] in candidate.given:
             return None
         option, *value = need.words
         if option:
             command = f"{command} {' '.join(need.words)}"
+            notes.append(" ".join(need.words))
         elif candidate.stage:
             command = command.replace(f" {candidate.stage} ", f" {value[0]} ", 1)
+            notes.append(f"{value[0]} in place of {candidate.stage}")
     if command == launch.command:
         return None
-    note = f"with {' '.join(' '.join(w for w in need.words if w) for need in needs)}"
-    return replace(candidate, launch=replace(launch, command=command, edits=(note, *launch.edits)))
+    short = ", ".join(filter(None, (launch.short, *notes)))
+    return replace(candidate, launch=replace(launch, command=command, short=short))

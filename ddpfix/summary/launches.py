@@ -12,11 +12,13 @@ from codemods.analysis.job_files.unknown_options import unknown_options
 from codemods.files.text_file import DOCUMENT_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
+from ddpfix.summary.changed_places import changes_imports_alone
 from ddpfix.summary.chosen_launches import Candidate, chosen
 from ddpfix.summary.context import Launch
-from ddpfix.summary.device_setting import device_setting
+from ddpfix.summary.device_setting import device_setting, has_two_devices
 from ddpfix.summary.launch_folders import folder_of, script_of
 from ddpfix.summary.launch_order import is_no_training, order
+from ddpfix.summary.made_commands import import_command, made_commands
 from ddpfix.summary.named_in_settings import named_in_settings
 from ddpfix.summary.needed_options import Program, Way, given_options, program_of
 from ddpfix.summary.own_processes import SPAWNS, OwnProcesses, counts_devices, listing_flags, own_processes
@@ -69,7 +71,37 @@ def launches(files: Iterable[str], read: Callable[[str], bytes | None], changed:
     """
     project = Project(files, read).with_overlay(changed)
     places = changed_places(project, read, changed)
-    return chosen(list(_candidates(project, places)))[:MOST]
+    found = list(_candidates(project, places))
+    shown = [candidate for candidate in found if candidate.launch.command]
+    shown += _made(project, places, shown, {c.script: c.launch for c in found if not c.launch.command})
+    return (*chosen(shown)[:MOST], *_imports(project, read, changed, _missed(places, shown)))
+
+
+def _missed(places: Mapping[str, tuple[Place, ...]], found: Iterable[Candidate]) -> list[str]:
+    """The files of which no command comes to some place, whatever it is given."""
+    met = {place for candidate in found for place in (*candidate.run.reached, *candidate.run.lacking)}
+    return sorted(path for path, there in places.items() if not met.issuperset(there))
+
+
+def _made(
+    project: Project, places: Mapping[str, tuple[Place, ...]], found: list[Candidate], unshown: Mapping[str, Launch]
+) -> Iterator[Candidate]:
+    """By the paths of the programs. unshown: what starts them in words that cannot be shown."""
+    for path in _missed(places, found):
+        for script, command in made_commands(project, path):
+            if (made := _candidate(project, script, command, places)) is not None and made.launch.command:
+                origin = unshown.get(script)
+                where, line = (origin.path, origin.line) if origin is not None else (script, 0)
+                launch = replace(made.launch, path=where, line=line, made=True, edits=made.launch.edits[1:])
+                yield replace(made, order=(1, *made.order[1:]), launch=launch)
+
+
+def _imports(
+    project: Project, read: Callable[[str], bytes | None], changed: Mapping[str, bytes], missed: Iterable[str]
+) -> Iterator[Launch]:
+    for path in missed:
+        if changes_imports_alone(project, path, read(path), changed[path]) and (command := import_command(path)):
+            yield Launch(command, path, 0, programs=(path,), made=True)
 
 
 def launched(files: Iterable[str], read: Callable[[str], bytes | None]) -> frozenset[str]:
@@ -110,18 +142,20 @@ def _candidate(project: Project, path: str, command: CommandLine, places: Mappin
     pasted = with_two_processes(command, replace(_setting(project, started), short=short.given, added=short.added))
     where = (path, started.line)
     if pasted is None:
-        return Candidate((9, *where), run, Launch("", path, started.line, programs=tuple(sorted(programs))))
+        launch = Launch("", path, started.line, programs=tuple(sorted(programs)))
+        return Candidate((9, *where), run, launch, started.script)
+    counted = pasted.counted or has_two_devices(project, started.script)
     devices = "" if pasted.counted else device_setting(project, started.script)
     moved = [_MOVED] if _target(started) else []
     edits = (*_missing(project, started.folder, command), *pasted.edits, *moved)
     pasted = replace(pasted, to_fill=tuple(dict.fromkeys((*pasted.to_fill, *_absent(project, started)))))
     found = Launch(
-        _typed(started, pasted.text), path, started.line, pasted.counted, tuple(sorted(programs)), pasted.to_fill, edits, devices,
+        _typed(started, pasted.text), path, started.line, counted, tuple(sorted(programs)), pasted.to_fill, edits, devices,
         short=short.text, endless=short.endless,
     )  # fmt: skip
     above = _above(project, *where)
     rank = (0, *order(started.script, *where, command, pasted, programs, above, run))
-    return Candidate(rank, run, found, frozenset(flag.name for flag in command.flags), stage)
+    return Candidate(rank, run, found, started.script, frozenset(flag.name for flag in command.flags), stage)
 
 
 def _started(project: Project, path: str, command: CommandLine, changed: frozenset[str]) -> _Started | None:

@@ -14,11 +14,11 @@ from ddpfix.summary.needed_options import Program
 # What a script starts its ranks by itself.
 SPAWNS = (
     rb"mp\.spawn|multiprocessing\.spawn|start_processes|multiprocessing[ \t]+import[^\n]*\bspawn\b"
-    rb"|\bProcess\([^\n]*\btarget=[^\n]*\brank\b"
+    rb"|(?<![.\w])launch\(\s*\w*main\w*,|\bProcess\([^\n]*\btarget=[^\n]*\brank\b"
 )
-_STARTS = ("spawn", "start_processes", "Trainer")
-_WORDS = re.compile(rb"\bspawn\(|start_processes\(|Trainer\(")
-_NUMBERS = ("nprocs", "devices", "gpus")
+_STARTS = ("spawn", "start_processes", "Trainer", "launch")
+_WORDS = re.compile(rb"\bspawn\(|start_processes\(|Trainer\(|\blaunch\(")
+_NUMBERS = ("nprocs", "devices", "gpus", "num_gpus_per_machine", "n_gpu_per_machine")
 _ALL = frozenset({"-1", "auto"})
 _DEEPEST = 4
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -60,10 +60,17 @@ def own_processes(program: Program, script: str) -> OwnProcesses:
         if not _WORDS.search(program.project.read(path) or b""):
             continue
         module = program.project.module(path)
-        calls = [c for c in module.calls_named(*_STARTS) if _number(c) is not None] if isinstance(module, SourceModule) else []
+        calls = _with_a_number(module) if isinstance(module, SourceModule) else []
         if isinstance(module, SourceModule) and calls:
             return _of(program, module, calls)
     return OwnProcesses()
+
+
+def _with_a_number(module: SourceModule) -> list[ast.Call]:
+    """The calls that are told how many; those of `dict` where a Trainer takes what one holds: `Trainer(**settings)`."""
+    found = [c for c in module.calls_named(*_STARTS) if _number(c) is not None]
+    held = any(k.arg is None for c in module.calls_named("Trainer") for k in c.keywords)
+    return found or [c for c in module.calls_named("dict") if held and _number(c) is not None]
 
 
 def _of(program: Program, module: SourceModule, calls: list[ast.Call]) -> OwnProcesses:
@@ -92,23 +99,27 @@ def _flags(program: Program, name: str) -> frozenset[str]:
 def _number(call: ast.Call) -> ast.expr | None:
     given = {k.arg: k.value for k in call.keywords}
     named = next((given[name] for name in _NUMBERS if name in given), None)
-    spawns = last(dotted(call.func)) != "Trainer"
-    return named if named is not None else call.args[2] if spawns and len(call.args) > 2 else None
+    if named is not None:
+        return named
+    name = dotted(call.func)
+    at = 1 if name == "launch" else 2 if last(name) in ("spawn", "start_processes") else len(call.args)
+    return call.args[at] if len(call.args) > at else None
 
 
 def _asked(program: Program, module: SourceModule, number: ast.expr, depth: int = 0) -> Iterator[str]:
     """The options behind a number, and `*` for the GPUs to be seen."""
+    written = ast.unparse(number)
+    named = isinstance(number, (ast.Name, ast.Attribute)) and depth < _DEEPEST
+    given = [a.value for a in module.nodes(ast.Assign) if named and any(ast.unparse(t) == written for t in a.targets)]
     if isinstance(number, ast.Call) and last(dotted(number.func)) == "device_count":
         yield "*"
+    elif given:
+        for value in given:
+            yield from _asked(program, module, value, depth + 1)
     elif name := program.option(module, number) or _unread(program, number):
         yield name
     elif isinstance(number, (ast.Constant, ast.UnaryOp)) and ast.unparse(number).strip("'\"") in _ALL:
         yield "*"
-    elif isinstance(number, (ast.Name, ast.Attribute)) and depth < _DEEPEST:
-        written = ast.unparse(number)
-        for assign in module.nodes(ast.Assign):
-            if any(ast.unparse(target) == written for target in assign.targets):
-                yield from _asked(program, module, assign.value, depth + 1)
     else:
         for part in ast.iter_child_nodes(number):
             if isinstance(part, ast.expr):

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from codemods.analysis.branches import leading_tests
 from codemods.analysis.job_files.command_lines import CommandLine
-from codemods.analysis.job_files.hydra_programs import hydra_program
+from codemods.analysis.job_files.hydra_programs import hydra_program, started_by_hydra
 from codemods.analysis.job_files.hydra_runs import hydra_runs
+from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import SourceModule
 from codemods.runtime.record import field, record
-from ddpfix.summary.launch_order import is_no_training
+from ddpfix.summary.launch_order import asks_for_another, is_no_training
 from ddpfix.summary.needed_options import Program
 from ddpfix.summary.run_places import Place
 
@@ -31,6 +32,7 @@ _TO_ADD = re.compile(
 )
 _NUMBER = re.compile(r"-?\d+")
 _MADE_BY_CLASSES = rb"HfArgumentParser"
+_MADE_OF_A_CLASS = (b"draccus.wrap", b"pyrallis.wrap")
 _DEEPEST = 5
 
 
@@ -53,7 +55,7 @@ class ShortRun:
 
 def short_run(program: Program, script: str, command: CommandLine, stage: str, reached: Iterable[Place]) -> ShortRun:
     """reached: the changed places of the command. One epoch does not come to what is done in some of them only."""
-    if is_no_training(script) or (stage and stage != "fit"):
+    if is_no_training(script) or (stage and stage != "fit") or asks_for_another(command):
         return ShortRun()
     if any(p.statement and _is_done_at_times(program, *p.statement) for p in reached):
         return ShortRun(endless=True)
@@ -66,11 +68,12 @@ def short_run(program: Program, script: str, command: CommandLine, stage: str, r
 
 
 def _is_count(name: str) -> bool:
+    name = name.lower()
     return _COUNTED.fullmatch(name) is not None and _NOT_ALL.search(name) is None
 
 
 def _value(name: str) -> str:
-    return "1" if "epoch" in name else _STEPS_OF_A_TEST
+    return "1" if "epoch" in name.lower() else _STEPS_OF_A_TEST
 
 
 def _given(command: CommandLine) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -94,18 +97,47 @@ def _added(program: Program, script: str, stage: str) -> Iterator[str]:
         yield f"--max_steps {_STEPS_OF_A_TEST}"
     if any(b"add_subparsers" in text for text in texts):
         return
-    found = [max(o.flags, key=len) for n, o in program.options.items() if _TO_ADD.fullmatch(n) and o.given_alone is None]
-    for flag in sorted((f for f in found if _is_asked_by_it(program, script, f)), key=lambda f: ("epoch" not in f, f)):
+    found = {f for f in _options(program, script) if _TO_ADD.fullmatch(f.lstrip("-").replace("-", "_").lower())}
+    for flag in sorted(found, key=lambda f: ("epoch" not in f, f)):
         yield f"{flag} {_value(flag)}"
 
 
 def _of_hydra(program: Program, script: str) -> Iterator[str]:
+    """The keys that its settings have, and those that its main function asks for."""
     hydra = hydra_program(program.project, script)
     runs = hydra_runs(program.project, hydra) if hydra else ()
     keys = [keys for keys, value in runs[0].values.items() if keys and value and _NUMBER.fullmatch(value)] if runs else []
-    found = [k for k in keys if _TO_ADD.fullmatch(k[-1])]
+    found = [k for k in keys or _asked_for(program, script) if _TO_ADD.fullmatch(k[-1])]
     for key in sorted(found, key=lambda k: ("epoch" not in k[-1], "trainer" not in k, len(k), k)):
         yield f"{'.'.join(key)}={_value(key[-1])}"
+
+
+def _asked_for(program: Program, script: str) -> list[tuple[str, ...]]:
+    """`dataset.max_epochs` of `cfg.dataset.max_epochs` in the function that Hydra starts with `cfg`."""
+    module = program.project.module(script)
+    main = started_by_hydra(module) if isinstance(module, SourceModule) else None
+    if main is None or not main.args.args:
+        return []
+    names = (dotted(node).split(".") for node in ast.walk(main) if isinstance(node, ast.Attribute))
+    return sorted({tuple(parts[1:]) for parts in names if parts[0] == main.args.args[0].arg and len(parts) > 1})
+
+
+def _options(program: Program, script: str) -> Iterator[str]:
+    """The options that take a value, by their longest flags."""
+    for option in program.options.values():
+        flag = max(option.flags, key=len)
+        if option.given_alone is None and _is_asked_by_it(program, script, flag):
+            yield flag
+    module = program.project.module(script)
+    if program.options or not isinstance(module, SourceModule):
+        return
+    for call in module.calls_named("add_argument"):
+        if not any(k.arg in ("action", "nargs") for k in call.keywords):
+            yield from (a.value for a in call.args if isinstance(a, ast.Constant) and str(a.value).startswith("--"))
+    if any(module.holds(word) for word in _MADE_OF_A_CLASS):
+        for assign in module.nodes(ast.AnnAssign):
+            if isinstance(assign.target, ast.Name) and isinstance(module.parent(assign), ast.ClassDef):
+                yield f"--{assign.target.id}"
 
 
 def _is_asked_by_it(program: Program, script: str, flag: str) -> bool:

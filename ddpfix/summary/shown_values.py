@@ -20,6 +20,7 @@ _NAME = re.compile(r"\$?\{?\b([A-Za-z_]\w*)\}?")
 _SUM = re.compile(r"\d+(?:[ ]*[*/+-][ ]*\d+)*")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.S)
 _PLAIN = re.compile(r"[\w./@%+=:,\- ]*")
+_OF_ANOTHER = re.compile(r"\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)")  # a variable that is set elsewhere, for the reader to give
 _QUOTED = re.compile(r"([\"'])([^\"']*)\1")
 _DECLARES = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _OPENS = frozenset({"if", "case", "for", "while", "until", "select", "{"})
@@ -99,7 +100,7 @@ class _Values:
         quoted = _QUOTED.fullmatch(raw)
         inner = quoted[2] if quoted else raw
         text = inner if quoted and quoted[1] == "'" else with_shown_values(inner, self.known)
-        return text if _PLAIN.fullmatch(text) else None
+        return text if _PLAIN.fullmatch(_OF_ANOTHER.sub("", text)) else None
 
 
 def with_shown_values(raw: str, known: Mapping[str, str]) -> str:
