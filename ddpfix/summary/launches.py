@@ -29,7 +29,7 @@ from ddpfix.summary.run_places import Place, changed_places, come_to
 from ddpfix.summary.short_runs import short_run
 from ddpfix.summary.shown_values import shown_values
 from ddpfix.summary.two_processes import Setting, with_two_processes
-from ddpfix.summary.versions_of_launchers import launcher_here
+from ddpfix.summary.versions_of_launchers import IN_PLACE_OF_PYTHON, launcher_here
 from ddpfix.summary.written_commands import written_commands
 
 KINDS = (*SHELL_KINDS, *YAML_KINDS, *DOCUMENT_KINDS)
@@ -92,8 +92,13 @@ def _made(
             if (made := _candidate(project, script, command, places)) is not None and made.launch.command:
                 origin = unshown.get(script)
                 where, line = (origin.path, origin.line) if origin is not None else (script, 0)
-                launch = replace(made.launch, path=where, line=line, made=True, edits=made.launch.edits[1:])
+                launch = replace(made.launch, path=where, line=line, made=True, edits=_without_python(made.launch.edits))
                 yield replace(made, order=(1, *made.order[1:]), launch=launch)
+
+
+def _without_python(edits: tuple[str, ...]) -> tuple[str, ...]:
+    """The command was made with plain Python: its launcher is no change of it."""
+    return tuple(edit for edit in edits if not edit.endswith(IN_PLACE_OF_PYTHON))
 
 
 def _imports(

@@ -94,13 +94,16 @@ class _Values:
         """`for size in small large`: the first round."""
         name, *given = rest
         rest.clear()
-        self.give(name.raw, self._value(given[1].raw) if len(given) > 1 and given[0].raw == "in" else None)
+        self.give(name.raw, self._value(given[1].raw, whole=True) if len(given) > 1 and given[0].raw == "in" else None)
 
-    def _value(self, raw: str) -> str | None:
+    def _value(self, raw: str, *, whole: bool = False) -> str | None:
+        """Of a word; whole: no variable that is set elsewhere may be left in it."""
         quoted = _QUOTED.fullmatch(raw)
         inner = quoted[2] if quoted else raw
-        text = inner if quoted and quoted[1] == "'" else with_shown_values(inner, self.known)
-        return text if _PLAIN.fullmatch(_OF_ANOTHER.sub("", text)) else None
+        if quoted and quoted[1] == "'":
+            return inner if _PLAIN.fullmatch(inner) else None
+        text = with_shown_values(inner, self.known)
+        return text if _PLAIN.fullmatch(text if whole else _OF_ANOTHER.sub("", text)) else None
 
 
 def with_shown_values(raw: str, known: Mapping[str, str]) -> str:

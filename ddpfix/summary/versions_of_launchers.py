@@ -14,7 +14,7 @@ _TWO = "--nproc_per_node=2"
 _LAUNCH = ("python", "-m", "torch.distributed.launch", _TWO)
 # The option that neither torchrun nor the launcher of torch 2 hands over so.
 _BY_SHELL = ("torchrun", "--standalone", _TWO, "--no_python", "bash", "-c", "'exec python \"$@\" --local_rank=$LOCAL_RANK'", "-")
-_NO_LAUNCHER = "where it has plain Python"
+IN_PLACE_OF_PYTHON = "where it has plain Python"
 
 
 def launcher_here(program: Program, script: str, command: CommandLine, *, joins: bool) -> OtherLauncher | None:
@@ -32,11 +32,11 @@ def launcher_here(program: Program, script: str, command: CommandLine, *, joins:
 def _in_place_of_python(program: Program, *, old: bool, oldest: bool) -> OtherLauncher:
     if _asks_for_the_option(program):
         if old or not _takes_underscore_alone(program):
-            return OtherLauncher(_LAUNCH, f"by torch.distributed.launch, {_NO_LAUNCHER}")
-        return OtherLauncher(_BY_SHELL, f"by torchrun, {_NO_LAUNCHER}")
+            return OtherLauncher(_LAUNCH, f"by torch.distributed.launch, {IN_PLACE_OF_PYTHON}")
+        return OtherLauncher(_BY_SHELL, f"by torchrun, {IN_PLACE_OF_PYTHON}")
     if oldest:
-        return OtherLauncher((*_LAUNCH, "--use_env"), f"by torch.distributed.launch, {_NO_LAUNCHER}")
-    return OtherLauncher(("torchrun", "--standalone", _TWO), f"by torchrun, {_NO_LAUNCHER}")
+        return OtherLauncher((*_LAUNCH, "--use_env"), f"by torch.distributed.launch, {IN_PLACE_OF_PYTHON}")
+    return OtherLauncher(("torchrun", "--standalone", _TWO), f"by torchrun, {IN_PLACE_OF_PYTHON}")
 
 
 def _flags(program: Program) -> frozenset[str]:
