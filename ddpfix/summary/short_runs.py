@@ -133,7 +133,8 @@ def _options(program: Program, script: str) -> Iterator[str]:
         return
     for call in module.calls_named("add_argument"):
         if not any(k.arg in ("action", "nargs") for k in call.keywords):
-            yield from (a.value for a in call.args if isinstance(a, ast.Constant) and str(a.value).startswith("--"))
+            texts = (a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str))
+            yield from (text for text in texts if text.startswith("--"))
     if any(module.holds(word) for word in _MADE_OF_A_CLASS):
         for assign in module.nodes(ast.AnnAssign):
             if isinstance(assign.target, ast.Name) and isinstance(module.parent(assign), ast.ClassDef):

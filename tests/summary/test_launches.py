@@ -26,7 +26,11 @@ def two(command: str, *, path: str = "run.sh", script: bytes = RAW) -> str | Non
 @pytest.mark.parametrize(
     ("example", "path", "command"),
     [
-        ("raw-ddp-vision", "launch.sh", "torchrun --standalone --nproc_per_node=2 train.py --config configs/tiny.yaml --max-steps 10"),
+        (
+            "raw-ddp-vision",
+            "launch.sh",
+            "torchrun --standalone --nproc_per_node=2 train.py --config configs/tiny.yaml --max-steps 10",
+        ),
         (
             "hf-speech",
             "launch.sh",

@@ -47,7 +47,8 @@ def test_the_program_above_a_changed_file() -> None:
     [("GPUS", True, "go.py:1"), ("2", True, "go.py:7"), ("4", False, "go.py:7")],
 )
 def test_devices_that_the_program_has(devices: str, counted: bool, place: str) -> None:
-    text = f"GPUS = 2\nfrom lightning import Trainer\n\n\ndef main():\n    print('NEW')\n    Trainer(devices={devices}).fit(None)\n"
+    text = "GPUS = 2\nfrom lightning import Trainer\n\n\ndef main():\n    print('NEW')\n"
+    text += f"    Trainer(devices={devices}).fit(None)\n"
     (found,) = shown({"go.py": text + MAIN})
     assert (found.command, found.counted, found.devices) == ("python go.py", counted, place)
 

@@ -33,7 +33,8 @@ def test_other_settings_and_a_program_that_imports_by_no_name() -> None:
     assert shown({**files, "main.py": plain, "conf/b.yaml": "type: parts.face.Part\n"}) == ()
 
 
-MODEL = "from lightning import LightningModule\n\n\nclass Model(LightningModule):\n    def {}(self, *args):\n        print('NEW')\n"
+MODEL = "from lightning import LightningModule\n\n\nclass Model(LightningModule):\n"
+MODEL += "    def {}(self, *args):\n        print('NEW')\n"
 CLI = "from lightning.pytorch.cli import LightningCLI\nfrom model import Model\nLightningCLI(Model)\n"
 
 
