@@ -31,7 +31,7 @@ def chosen(candidates: Sequence[Candidate]) -> tuple[Launch, ...]:
     out = _without_spare(_first_to_come(found))
     seen = {place for candidate in out for place in candidate.run.reached}
     more: list[Candidate] = []
-    for candidate in found:
+    for candidate in sorted(found, key=lambda c: _wanted(c.run, seen)):
         missed = {place: needs for place, needs in candidate.run.lacking.items() if place not in seen}
         if not missed:  # another command comes there as it is
             continue
@@ -44,6 +44,11 @@ def chosen(candidates: Sequence[Candidate]) -> tuple[Launch, ...]:
         out = [c for c in out if c is not candidate]
         more.append(told)
     return tuple(candidate.launch for candidate in (*out, *more))
+
+
+def _wanted(run: Run, seen: set[Place]) -> int:
+    """How many options it lacks."""
+    return sum(len(needs) for place, needs in run.lacking.items() if place not in seen)
 
 
 def _first_to_come(found: Sequence[Candidate]) -> list[Candidate]:

@@ -44,6 +44,7 @@ _STARTS_OTHERS = re.compile(
     SPAWNS + rb"|Fabric\(|LightningCLI\(|lightning[\s\S]*?\bTrainer(?:\(|\.from_argparse_args|\b[\s\S]*?\binstantiate\()"
 )
 _JOINS = re.compile(rb"init_process_group|Accelerator\(|PartialState\(|deepspeed\.|\btransformers\b")
+_OF_A_LAUNCHER = re.compile(rb"\benviron\[[\"'](?:LOCAL_)?RANK[\"']\](?![ \t]*=[^=])")
 _SETTINGS = re.compile(r"(?!/)[\w./-]+\.(?:ya?ml|json|toml|cfg|ini)")
 _WRITTEN = re.compile(r"out|save|log|result|data|file", re.I)
 _VARIABLE = re.compile(r"\$\{?(\w+)")
@@ -177,12 +178,18 @@ def _started(project: Project, path: str, command: CommandLine, changed: frozens
     joins = False
     if not command.launcher:
         texts = [project.read(p) or b"" for p in files]
-        joins = not any(map(_STARTS_OTHERS.search, texts))
-        if joins and (not any(map(_JOINS.search, texts)) or (script not in changed and is_no_training(script))):
+        launched = _is_launched(texts, project.read(script) or b"")
+        joins = launched or not any(map(_STARTS_OTHERS.search, texts))
+        if joins and (not (launched or any(map(_JOINS.search, texts))) or (script not in changed and is_no_training(script))):
             return None
     own = OwnProcesses() if command.launcher or joins else own_processes(program, script)
     line = command.span(command.words[0].start, command.words[-1].end).line
     return _Started(path, line, command, folder, script, program, joins, own, prepared(project, folder, command))
+
+
+def _is_launched(texts: list[bytes], script: bytes) -> bool:
+    """True for a script that needs the variables of a launcher, also where its Trainer or Fabric could start others."""
+    return _OF_A_LAUNCHER.search(script) is not None and not any(re.search(SPAWNS, text) for text in texts)
 
 
 def _setting(project: Project, started: _Started) -> Setting:

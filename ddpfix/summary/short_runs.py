@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from codemods.analysis.branches import leading_tests
+from codemods.analysis.branches import branches_round, exits_above
 from codemods.analysis.job_files.command_lines import CommandLine
 from codemods.analysis.job_files.hydra_programs import hydra_program, started_by_hydra
 from codemods.analysis.job_files.hydra_runs import hydra_runs
@@ -150,7 +150,9 @@ def _is_asked_by_it(program: Program, script: str, flag: str) -> bool:
 
 def _is_done_at_times(program: Program, module: SourceModule, node: ast.AST, depth: int = 0) -> bool:
     """True under `epoch % args.every == 0`, round it or round the calls that lead to it."""
-    if any(isinstance(part, ast.Mod) for test, _ in leading_tests(module, node) for part in ast.walk(test)):
+    leaving = (n.test for n in exits_above(module, node) if not isinstance(n.body[-1], ast.Raise))
+    tests = (*(branch.test for branch in branches_round(module, node)), *leaving)
+    if any(isinstance(part, ast.Mod) for test in tests for part in ast.walk(test)):
         return True
     function = module.function_of(node)
     if function is None or depth > _DEEPEST:

@@ -19,7 +19,8 @@ _OF_A_NOTEBOOK = re.compile(r"^([ \t]*)!(?=[\w./])", re.M)  # `!accelerate launc
 _GOES_ON = re.compile(r"(?<=[^\\\s])[ \t]*(?=\r?\n[ \t]*--\w)")
 _STARTS_ONE = re.compile(r"(?:python3?|torchrun|accelerate|deepspeed)[ \t][^\n`]*(?:\r?\n[ \t]*--\w[^\n]*)+")
 # `--data <path to data>`, which a shell would take for redirections; `--model {folder of the model}/last`
-_PLACEHOLDER = re.compile(r"(?<=[ =])(?:<([A-Za-z][\w .-]*)>|\{([A-Za-z][\w .-]*)\})")
+_PLACEHOLDER = re.compile(r"(?<=[ =])(?:<[A-Za-z][\w .-]*>|\{[A-Za-z][\w .-]*\})")
+_BY_WORDS = re.compile(r"(?<=[ =])\{[A-Za-z][\w.-]* [\w .-]*\}")  # no shell has a word for it
 # A launcher on a line of its own, and the scripts that it is meant for on the lines below it.
 _SHARED = re.compile(
     r"^(?P<launcher>[ \t]*(?:python3? -m torch\.distributed\.(?:launch|run)|torchrun|accelerate launch|deepspeed)"
@@ -36,7 +37,7 @@ def written_commands(project: Project, path: str) -> Iterator[CommandLine]:
     if not isinstance(file, TextFile):
         return
     if not path.endswith(YAML_KINDS):
-        text = _as_a_script(file.text) if path.endswith(DOCUMENT_KINDS) else file.text
+        text = _as_a_script(file.text) if path.endswith(DOCUMENT_KINDS) else _BY_WORDS.sub(_as_named, file.text)
         file = TextFile(path, _CUT_OFF.sub("\\\\", text).rstrip(" \t\r\n\\").encode() + b"\n")
     yield from command_lines(file)
     if path.endswith(DOCUMENT_KINDS):
@@ -49,13 +50,15 @@ def _as_a_script(text: str) -> str:
     """The commands of a text for people as a shell takes them; each stands in the line in which it stood."""
     text = _SHARED.sub(_under_its_launcher, text)
     text = _OF_PYTHON.sub(r"\1sh", text)  # a command in a block that is said to be Python
-    text = _PLACEHOLDER.sub(lambda m: _named(m[1] or m[2]), _OF_A_NOTEBOOK.sub(r"\1 ", text))
+    text = _PLACEHOLDER.sub(_as_named, _OF_A_NOTEBOOK.sub(r"\1 ", text))
     return _STARTS_ONE.sub(lambda m: _GOES_ON.sub(r" \\", m.group()), text)
 
 
-def _named(what: str) -> str:
+def _as_named(placeholder: re.Match[str]) -> str:
     """`your-path-to-data`."""
-    words = re.sub(r"[ _]+", "-", what)
+    if ".." in placeholder.group():  # `{a..c}` is the shell's
+        return placeholder.group()
+    words = re.sub(r"[ _]+", "-", placeholder.group()[1:-1])
     return words if words.lower().startswith("your") else f"your-{words}"
 
 

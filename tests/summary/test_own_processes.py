@@ -161,6 +161,19 @@ def test_a_program_that_starts_its_ranks_gets_no_launcher(brought: str, start: s
     assert (found.command, found.counted) == ("CUDA_VISIBLE_DEVICES=0,1 python main.py", True)
 
 
+@pytest.mark.parametrize(
+    ("line", "launcher"),
+    [
+        ("rank = int(os.environ['RANK'])", "torchrun --standalone --nproc_per_node=2"),
+        ("rank = int(os.environ.get('RANK', 0))", "python"),
+        ("os.environ['LOCAL_RANK'] = '0'", "python"),
+    ],
+)
+def test_a_fabric_that_joins_a_launcher(line: str, launcher: str) -> None:
+    program = f"import os\nfrom lightning import Fabric\n{line}\nFabric(strategy='ddp').launch()\n"
+    assert shown({"main.py": program, "run.sh": "python main.py\n"}).command == f"{launcher} main.py"
+
+
 def test_a_number_that_is_written_over() -> None:
     body = "args = parser.parse_args()\nargs.n_gpu = torch.cuda.device_count()\nmp.spawn(print, nprocs=args.n_gpu)\n"
     assert of(body)[0] == "CUDA_VISIBLE_DEVICES=0,1 python main.py"

@@ -70,12 +70,21 @@ def test_what_is_done_in_some_epochs_only_is_not_lost() -> None:
     rare = shown(EPOCHS + body + "    if epoch % 10 == 9:\n        report()\n", " --max-epochs 20")
     assert rare.command.endswith("--max-epochs 20") and rare.endless
     assert shown(EPOCHS + body + "    report()\n", " --max-epochs 20").short == "--max-epochs 1"
+    refused = body + "    if args.max_epochs % 2:\n        raise ValueError\n    report()\n"
+    assert shown(EPOCHS + refused, " --max-epochs 20").short == "--max-epochs 1"
 
 
 def test_what_trains_nothing_is_short() -> None:
     test = EPOCHS + "parser.add_argument('--mode')\n" + END
     for found in (shown(test, " --mode test"), shown(EPOCHS + END, script="evaluate.py")):
         assert "epochs" not in found.command and not found.endless
+
+
+def test_a_switch_that_sounds_like_another_kind_of_run() -> None:
+    switch = EPOCHS + "parser.add_argument('--embed_norm', action='store_true')\n" + END
+    assert shown(switch, " --embed_norm").short == "--max-epochs 1"
+    only = EPOCHS + "parser.add_argument('--eval_only', action='store_true')\n" + END
+    assert shown(only, " --eval_only").short == ""
 
 
 def test_options_that_classes_make() -> None:

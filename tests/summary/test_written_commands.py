@@ -27,3 +27,17 @@ def test_a_whole_command_is_left() -> None:
     assert shown(f"```sh\n{LAUNCH} one.py\ntwo.py is the other\n```\n") == [(2, f"{LAUNCH.replace('4', '2')} one.py")]
     assert shown("```sh\ntorchrun --nproc_per_node=4 \\\n  one.py --x 1\n```\n")[0][0] == 2
     assert shown("```sh\ntorchrun --help\necho one.py\n```\n") == []
+
+
+@pytest.mark.parametrize(
+    ("given", "shown_as"),
+    [
+        ("{folder of the model}/last", "your-folder-of-the-model/last"),
+        ("{a b..c}", "{a b..c}"),
+        ("x <in >out", None),
+    ],
+)
+def test_a_placeholder_in_a_job_file(given: str, shown_as: str | None) -> None:
+    files = {"one.py": RAW, "run.sh": f"torchrun one.py --load {given}\n".encode()}
+    found = [f.command for f in launches(files, files.get, {"one.py": RAW}) if not f.made]
+    assert found == ([f"torchrun --nproc_per_node=2 one.py --load {shown_as}"] if shown_as else [])
