@@ -20,6 +20,7 @@ _STARTS = ("spawn", "start_processes", "Trainer", "launch")
 _WORDS = re.compile(rb"\bspawn\(|start_processes\(|Trainer\(|\blaunch\(")
 _NUMBERS = ("nprocs", "devices", "gpus", "num_gpus_per_machine", "n_gpu_per_machine")
 _ALL = frozenset({"-1", "auto"})
+_OF_TEXTS = frozenset({"int", "str", "len", "max", "min", "abs", "join", "split", "strip", "map"})
 _DEEPEST = 4
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _PARSED = re.compile(rb"Trainer\.from_argparse_args\(")
@@ -67,10 +68,10 @@ def own_processes(program: Program, script: str) -> OwnProcesses:
 
 
 def _with_a_number(module: SourceModule) -> list[ast.Call]:
-    """The calls that are told how many; those of `dict` where a Trainer takes what one holds: `Trainer(**settings)`."""
+    """The calls that are told how many; those that make what a Trainer takes: `Trainer(**settings)`."""
     found = [c for c in module.calls_named(*_STARTS) if _number(c) is not None]
     held = any(k.arg is None for c in module.calls_named("Trainer") for k in c.keywords)
-    return found or [c for c in module.calls_named("dict") if held and _number(c) is not None]
+    return found or [c for c in module.nodes(ast.Call) if held and any(k.arg in _NUMBERS for k in c.keywords)]
 
 
 def _of(program: Program, module: SourceModule, calls: list[ast.Call]) -> OwnProcesses:
@@ -120,7 +121,14 @@ def _asked(program: Program, module: SourceModule, number: ast.expr, depth: int 
         yield name
     elif isinstance(number, (ast.Constant, ast.UnaryOp)) and ast.unparse(number).strip("'\"") in _ALL:
         yield "*"
-    else:
+    elif _is_made_of_its_parts(number):
         for part in ast.iter_child_nodes(number):
             if isinstance(part, ast.expr):
                 yield from _asked(program, module, part, depth)
+
+
+def _is_made_of_its_parts(number: ast.expr) -> bool:
+    """False for `config["gpus"]` and `load(args.config)`: what a file has is none of the options beside it."""
+    if isinstance(number, ast.Call):
+        return (number.func.attr if isinstance(number.func, ast.Attribute) else dotted(number.func)) in _OF_TEXTS
+    return not isinstance(number, ast.Subscript)

@@ -30,6 +30,7 @@ _TO_ADD = re.compile(
     r"(?:max|num|n|total|train|nb|num_train|training)_epochs?|n?epochs|epochs?_num"
     r"|(?:max|train|max_train|num_train)_(?:step|iter|iteration)s?"
 )
+_ROUNDS = re.compile(rb"\brange\([^\n]*\.epoch\b")
 _NUMBER = re.compile(r"-?\d+")
 _MADE_BY_CLASSES = rb"HfArgumentParser"
 _MADE_OF_A_CLASS = (b"draccus.wrap", b"pyrallis.wrap")
@@ -59,12 +60,17 @@ def short_run(program: Program, script: str, command: CommandLine, stage: str, r
         return ShortRun()
     if any(p.statement and _is_done_at_times(program, *p.statement) for p in reached):
         return ShortRun(endless=True)
-    given = dict(_given(command))
+    given = {flag: values for flag, values in _given(command) if flag.lstrip("-") != "epoch" or _is_a_number_of_rounds(program)}
     if given or any(_is_count(flag.field) for flag in command.flags):
         long = {flag: value for flag, (old, value) in given.items() if not _NUMBER.fullmatch(old) or int(old) > int(value)}
         return ShortRun(long)
     added = next(_added(program, script, stage), "")
     return ShortRun(added=tuple(added.split()), endless=not added)
+
+
+def _is_a_number_of_rounds(program: Program) -> bool:
+    """False for an `--epoch` that may be the one to load."""
+    return any(_ROUNDS.search(program.project.read(path) or b"") for path in program.files)
 
 
 def _is_count(name: str) -> bool:

@@ -179,9 +179,15 @@ def test_a_number_that_is_written_over() -> None:
     assert of(body)[0] == "CUDA_VISIBLE_DEVICES=0,1 python main.py"
 
 
-def test_the_settings_of_a_trainer_in_a_dict() -> None:
-    body = "from lightning import Trainer\nargs = parser.parse_args()\nkept = dict(devices=args.n_gpu)\nTrainer(**kept)\n"
-    assert of(body, "python main.py --n_gpu 8")[0] == "python main.py --n_gpu 2"
+def test_a_number_that_a_file_of_settings_has() -> None:
+    body = "args = parser.parse_args()\nconfig = load(args.n_gpu)\nmp.spawn(print, nprocs=config['gpus'])\n"
+    assert of(body) == ("python main.py", False)
+
+
+@pytest.mark.parametrize("make", ["dict", "defaults.filled"])
+def test_the_settings_of_a_trainer_in_a_dict(make: str) -> None:
+    body = "from lightning import Trainer\nargs = parser.parse_args()\nkept = MAKE(devices=args.n_gpu)\nTrainer(**kept)\n"
+    assert of(body.replace("MAKE", make), "python main.py --n_gpu 8")[0] == "python main.py --n_gpu 2"
 
 
 LISTED = """import argparse

@@ -80,6 +80,13 @@ def test_what_trains_nothing_is_short() -> None:
         assert "epochs" not in found.command and not found.endless
 
 
+def test_one_epoch_to_load_is_no_number_of_them() -> None:
+    program = START + "parser.add_argument('--epoch', type=int)\n" + END
+    assert shown(program, " --epoch 40").command.endswith("main.py --epoch 40")
+    loop = "for epoch in range(args.epoch):\n    pass\n"
+    assert shown(program + loop, " --epoch 40").short == "--epoch 1"
+
+
 def test_a_switch_that_sounds_like_another_kind_of_run() -> None:
     switch = EPOCHS + "parser.add_argument('--embed_norm', action='store_true')\n" + END
     assert shown(switch, " --embed_norm").short == "--max-epochs 1"
