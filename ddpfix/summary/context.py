@@ -19,10 +19,11 @@ NOT_RUN = (
 class Launch:
     """A command of the repository's own that starts a changed program, with two processes, and where it stands.
 
-    counted: it says itself how many processes there are; else the settings of its script do: devices says where, "" if unknown.
+    counted: it says itself how many processes there are, or its script has two; devices: where the script has their number.
     programs: the changed files that it comes to. to_fill: words that the reader has to give. edits: what else was changed.
     needs: `main.py:79 needs --resume`, of changed lines that it does not come to as it is.
-    command: "" where its words are put together by a shell.
+    short: what was added to come there, and for a short run: `--epochs 1`. endless: nothing that is known does.
+    command: "" where its words are put together by a shell. made: of the program's own path, as no command starts it; line: 0.
     """
 
     command: str
@@ -34,6 +35,9 @@ class Launch:
     edits: tuple[str, ...] = ()
     devices: str = ""
     needs: tuple[str, ...] = ()
+    short: str = ""
+    endless: bool = False
+    made: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,9 +20,22 @@ def device_setting(project: Project, script: str) -> str:
         return ""
     (found,) = handed
     if not _DOTTED.match(found[1]):
-        return f"{script}:{_line(texts[script], found.start(1))}"
+        named = [*_given(texts[script], found[1])] if found[1].isidentifier() else []
+        return f"{script}:{_line(texts[script], named[0].start(1) if len(named) == 1 else found.start(1))}"
     given = list(_assigned(texts, found[1]))
     return given[0] if len(given) == 1 else ""
+
+
+def has_two_devices(project: Project, script: str) -> bool:
+    """True where the script's only Trainer is given two, as a number or by a name that it gives that number once."""
+    text = (project.read(script) or b"").decode("utf-8", "replace")
+    handed = _HANDED.findall(text)
+    values = [found[1] for found in _given(text, handed[0])] if len(handed) == 1 else []
+    return handed == ["2"] or values == ["2"]
+
+
+def _given(text: str, name: str) -> Iterator[re.Match[str]]:
+    return re.finditer(rf"^[ \t]*{re.escape(name)}[ \t]*=[ \t]*([^\s#]+)", text, re.M)
 
 
 def _assigned(texts: dict[str, str], name: str) -> Iterator[str]:

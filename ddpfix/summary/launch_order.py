@@ -20,7 +20,9 @@ _TRAINS, _MAIN, _NO_TRAINING = (
 )
 _TRAINING_FLAG = re.compile(r"(?:do_|is_|run_)?train(?:ing)?$", re.I)
 _OTHER_FLAG = re.compile(rf"(?:do_|is_|run_|only_)?(?:{_NO_TRAINING.pattern})(?!.*(?:during|train))", re.I)
+_OTHER_ALONE = re.compile(r"(?:do_|is_|run_|only_)?(?:eval\w{0,7}|validate|test|infer\w{0,5}|predict|generate|sample)(?:_only)?")
 _HEADING = re.compile(r"^[ \t]*#+[ \t]+(.*)$", re.M)
+_MODES = ("mode", "phase", "stage", "run_mode", "action")
 _YES = frozenset({"true", "1", "yes"})
 
 
@@ -62,9 +64,23 @@ def _kind(script: str, path: str, command: CommandLine, above: str) -> int:
     return 0 if _TRAINS.search(name) else 1 if _MAIN.search(name) else 2
 
 
+def asks_for_another(command: CommandLine) -> bool:
+    """True for `--mode test` and `--do_eval`, without `--do_train`."""
+    on = [flag.field for flag in command.flags if _is_on(flag)]
+    if any(map(_TRAINING_FLAG.match, on)):
+        return False
+    modes = [flag.settled or "" for flag in command.flags if flag.field in _MODES]
+    return any(map(_OTHER_ALONE.fullmatch, on)) or any(_NO_TRAINING.search(mode) and not _TRAINS.search(mode) for mode in modes)
+
+
 def is_no_training(script: str) -> bool:
     """True for a program whose name says that it does something else."""
     return _NO_TRAINING.search(_name(script)) is not None
+
+
+def trains(script: str) -> bool:
+    """True for a program whose name says so."""
+    return _TRAINS.search(_name(script)) is not None
 
 
 def _name(script: str) -> str:

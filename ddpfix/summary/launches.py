@@ -7,23 +7,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from posixpath import dirname, join, normpath, relpath
 from shlex import quote
 
-from codemods.analysis.job_files.command_lines import CommandLine, command_lines
-from codemods.analysis.job_files.local_rank_option import PASSED, SPELLINGS
+from codemods.analysis.job_files.command_lines import CommandLine
 from codemods.analysis.job_files.unknown_options import unknown_options
 from codemods.files.text_file import DOCUMENT_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
+from ddpfix.summary.changed_places import changes_imports_alone
+from ddpfix.summary.chosen_launches import Candidate, chosen
 from ddpfix.summary.context import Launch
-from ddpfix.summary.device_setting import device_setting
+from ddpfix.summary.device_setting import device_setting, has_two_devices
 from ddpfix.summary.launch_folders import folder_of, script_of
 from ddpfix.summary.launch_order import is_no_training, order
+from ddpfix.summary.made_commands import import_command, made_commands
+from ddpfix.summary.named_in_settings import named_in_settings
 from ddpfix.summary.needed_options import Program, Way, given_options, program_of
-from ddpfix.summary.own_processes import OwnProcesses, counts_devices, own_processes
+from ddpfix.summary.own_processes import SPAWNS, OwnProcesses, counts_devices, listing_flags, own_processes
 from ddpfix.summary.prepared_shell import Prepared, prepared
 from ddpfix.summary.program_files import program_files
-from ddpfix.summary.run_places import Place, Run, changed_places, come_to
+from ddpfix.summary.program_stages import stage_of
+from ddpfix.summary.run_places import Place, changed_places, come_to
+from ddpfix.summary.short_runs import short_run
 from ddpfix.summary.shown_values import shown_values
 from ddpfix.summary.two_processes import Setting, with_two_processes
+from ddpfix.summary.versions_of_launchers import IN_PLACE_OF_PYTHON, launcher_here
+from ddpfix.summary.written_commands import written_commands
 
 KINDS = (*SHELL_KINDS, *YAML_KINDS, *DOCUMENT_KINDS)
 LARGEST = 64 * 1024
@@ -32,36 +39,15 @@ MOST = 12
 
 _MOVED = "with the script's path in this repository"
 _STARTERS = (b"python", b"torchrun", b"accelerate", b"deepspeed", b"PYTHON")
-SPAWNS = rb"mp\.spawn|multiprocessing\.spawn|start_processes"  # what a script starts its ranks by itself
 # What shows that a script started with plain `python` starts further processes, and what that it joins those of a launcher.
 _STARTS_OTHERS = re.compile(
     SPAWNS + rb"|Fabric\(|LightningCLI\(|lightning[\s\S]*?\bTrainer(?:\(|\.from_argparse_args|\b[\s\S]*?\binstantiate\()"
 )
 _JOINS = re.compile(rb"init_process_group|Accelerator\(|PartialState\(|deepspeed\.|\btransformers\b")
-_BLOCK = re.compile(r"^(?:(?: {4}|\t)[^\n]*\n?)+", re.M)  # of a Markdown file, indented
-_CUT_OFF = re.compile(r"\\[ \t]+(?:#[^\r\n]*)?(?=\r?\n)")  # a line that goes on, for a reader, and not for a shell
-_OF_PYTHON = re.compile(
-    r"^([ \t]*```[ \t]*)(?:python|py)[ \t]*(?=\r?\n[ \t]*(?:[A-Z_]+=\S+ )*(?:python3?|torchrun|accelerate|deepspeed) )", re.M
-)
-_OF_A_NOTEBOOK = re.compile(r"^([ \t]*)!(?=[\w./])", re.M)  # `!accelerate launch …`
-# Options on lines of their own behind a command, without the backslashes that a shell asks for.
-_GOES_ON = re.compile(r"(?<=[^\\\s])[ \t]*(?=\r?\n[ \t]*--\w)")
-_STARTS_ONE = re.compile(r"(?:python3?|torchrun|accelerate|deepspeed)[ \t][^\n`]*(?:\r?\n[ \t]*--\w[^\n]*)+")
-# `--data <path to data>`, which a shell would take for redirections; `--model {folder of the model}/last`
+_OF_A_LAUNCHER = re.compile(rb"\benviron\[[\"'](?:LOCAL_)?RANK[\"']\](?![ \t]*=[^=])")
 _SETTINGS = re.compile(r"(?!/)[\w./-]+\.(?:ya?ml|json|toml|cfg|ini)")
 _WRITTEN = re.compile(r"out|save|log|result|data|file", re.I)
-_BY_ENVIRONMENT = frozenset({"--use_env", "--use-env"})
 _VARIABLE = re.compile(r"\$\{?(\w+)")
-_PLACEHOLDER = re.compile(r"(?<=[ =])(?:<([A-Za-z][\w .-]*)>|\{([A-Za-z][\w .-]*)\})")
-
-
-@record
-class _Candidate:
-    """order: the best first. run: the changed places that it comes to, and what it lacks for the others."""
-
-    order: tuple[object, ...]
-    run: Run
-    launch: Launch
 
 
 @record
@@ -86,19 +72,42 @@ def launches(files: Iterable[str], read: Callable[[str], bytes | None], changed:
     """
     project = Project(files, read).with_overlay(changed)
     places = changed_places(project, read, changed)
-    found = sorted(_candidates(project, places), key=lambda c: c.order)
-    out: list[Launch] = []
-    seen: set[Place] = set()
-    for candidate in found:
-        if not candidate.run.reached <= seen:
-            out.append(candidate.launch)
-            seen |= candidate.run.reached
-    for candidate in found:
-        if not frozenset(candidate.run.lacking) <= seen:  # no command comes there as it is
-            needed = replace(candidate.launch, needs=candidate.run.needs(seen))
-            out = [launch for launch in out if launch != candidate.launch] + [needed]
-            seen |= frozenset(candidate.run.lacking)
-    return tuple(out[:MOST])
+    found = list(_candidates(project, places))
+    shown = [candidate for candidate in found if candidate.launch.command]
+    shown += _made(project, places, shown, {c.script: c.launch for c in found if not c.launch.command})
+    return (*chosen(shown)[:MOST], *_imports(project, read, changed, _missed(places, shown)))
+
+
+def _missed(places: Mapping[str, tuple[Place, ...]], found: Iterable[Candidate]) -> list[str]:
+    """The files of which no command comes to some place, whatever it is given."""
+    met = {place for candidate in found for place in (*candidate.run.reached, *candidate.run.lacking)}
+    return sorted(path for path, there in places.items() if not met.issuperset(there))
+
+
+def _made(
+    project: Project, places: Mapping[str, tuple[Place, ...]], found: list[Candidate], unshown: Mapping[str, Launch]
+) -> Iterator[Candidate]:
+    """By the paths of the programs. unshown: what starts them in words that cannot be shown."""
+    for path in _missed(places, found):
+        for script, command in made_commands(project, path):
+            if (made := _candidate(project, script, command, places)) is not None and made.launch.command:
+                origin = unshown.get(script)
+                where, line = (origin.path, origin.line) if origin is not None else (script, 0)
+                launch = replace(made.launch, path=where, line=line, made=True, edits=_without_python(made.launch.edits))
+                yield replace(made, order=(1, *made.order[1:]), launch=launch)
+
+
+def _without_python(edits: tuple[str, ...]) -> tuple[str, ...]:
+    """The command was made with plain Python: its launcher is no change of it."""
+    return tuple(edit for edit in edits if not edit.endswith(IN_PLACE_OF_PYTHON))
+
+
+def _imports(
+    project: Project, read: Callable[[str], bytes | None], changed: Mapping[str, bytes], missed: Iterable[str]
+) -> Iterator[Launch]:
+    for path in missed:
+        if changes_imports_alone(project, path, read(path), changed[path]) and (command := import_command(path)):
+            yield Launch(command, path, 0, programs=(path,), made=True)
 
 
 def launched(files: Iterable[str], read: Callable[[str], bytes | None]) -> frozenset[str]:
@@ -107,7 +116,7 @@ def launched(files: Iterable[str], read: Callable[[str], bytes | None]) -> froze
     started = (
         script_of(project, folder, command)
         for path in _texts(project)
-        for command in _commands(project, path)
+        for command in written_commands(project, path)
         if (folder := folder_of(project, path, command)) is not None
     )
     return frozenset(filter(None, started))
@@ -120,61 +129,39 @@ def _texts(project: Project) -> Iterator[str]:
             yield path
 
 
-def _candidates(project: Project, places: Mapping[str, tuple[Place, ...]]) -> Iterator[_Candidate]:
+def _candidates(project: Project, places: Mapping[str, tuple[Place, ...]]) -> Iterator[Candidate]:
     for path in _texts(project):
-        for command in _commands(project, path):
+        for command in written_commands(project, path):
             if (candidate := _candidate(project, path, command, places)) is not None:
                 yield candidate
 
 
-def _commands(project: Project, path: str) -> Iterator[CommandLine]:
-    file = project.module(path)
-    if not isinstance(file, TextFile):
-        return
-    if not path.endswith(YAML_KINDS):
-        text = _as_a_script(file.text) if path.endswith(DOCUMENT_KINDS) else file.text
-        file = TextFile(path, _CUT_OFF.sub("\\\\", text).rstrip(" \t\r\n\\").encode() + b"\n")
-    yield from command_lines(file)
-    if path.endswith(DOCUMENT_KINDS):
-        for block in _BLOCK.finditer(file.text):  # as a script of its own, whose lines stand where they do in the file
-            before = "\n" * file.text.count("\n", 0, block.start())
-            yield from command_lines(TextFile(f"{path}.sh", (before + block.group()).encode()))
-
-
-def _as_a_script(text: str) -> str:
-    """The commands of a text for people as a shell takes them; each stands in the line in which it stood."""
-    text = _OF_PYTHON.sub(r"\1sh", text)  # a command in a block that is said to be Python
-    text = _PLACEHOLDER.sub(lambda m: _named(m[1] or m[2]), _OF_A_NOTEBOOK.sub(r"\1 ", text))
-    return _STARTS_ONE.sub(lambda m: _GOES_ON.sub(r" \\", m.group()), text)
-
-
-def _named(what: str) -> str:
-    """`your-path-to-data`."""
-    words = re.sub(r"[ _]+", "-", what)
-    return words if words.lower().startswith("your") else f"your-{words}"
-
-
-def _candidate(project: Project, path: str, command: CommandLine, places: Mapping[str, tuple[Place, ...]]) -> _Candidate | None:
+def _candidate(project: Project, path: str, command: CommandLine, places: Mapping[str, tuple[Place, ...]]) -> Candidate | None:
     started = _started(project, path, command, frozenset(places))
     if started is None:
         return None
     programs = (started.program.files | {path}) & frozenset(places)
+    stage = stage_of(project, started.program.files, command)
     given = given_options(started.program, command, shown_values(command.source, command.words[0].start))
-    run = come_to(Way(started.program, given), [p for name in sorted(programs) for p in places[name]], started.own.start)
-    pasted = with_two_processes(command, _setting(project, started))
+    run = come_to(Way(started.program, given, stage), [p for name in sorted(programs) for p in places[name]], started.own.start)
+    short = short_run(started.program, started.script, command, stage, run.reached or run.lacking)
+    pasted = with_two_processes(command, replace(_setting(project, started), short=short.given, added=short.added))
     where = (path, started.line)
     if pasted is None:
-        last = (9, *where)
-        return _Candidate(last, run, Launch("", path, started.line, programs=tuple(sorted(programs))))
+        launch = Launch("", path, started.line, programs=tuple(sorted(programs)))
+        return Candidate((9, *where), run, launch, started.script)
+    counted = pasted.counted or has_two_devices(project, started.script)
     devices = "" if pasted.counted else device_setting(project, started.script)
     moved = [_MOVED] if _target(started) else []
-    edits = (*_missing(project, started.folder, command), *_old_torch(started), *pasted.edits, *moved)
+    edits = (*_missing(project, started.folder, command), *pasted.edits, *moved)
     pasted = replace(pasted, to_fill=tuple(dict.fromkeys((*pasted.to_fill, *_absent(project, started)))))
     found = Launch(
-        _typed(started, pasted.text), path, started.line, pasted.counted, tuple(sorted(programs)), pasted.to_fill, edits, devices
-    )
+        _typed(started, pasted.text), path, started.line, counted, tuple(sorted(programs)), pasted.to_fill, edits, devices,
+        short=short.text, endless=short.endless,
+    )  # fmt: skip
     above = _above(project, *where)
-    return _Candidate((0, *order(started.script, *where, command, pasted, programs, above, run)), run, found)
+    rank = (0, *order(started.script, *where, command, pasted, programs, above, run))
+    return Candidate(rank, run, found, started.script, frozenset(flag.name for flag in command.flags), stage)
 
 
 def _started(project: Project, path: str, command: CommandLine, changed: frozenset[str]) -> _Started | None:
@@ -182,24 +169,34 @@ def _started(project: Project, path: str, command: CommandLine, changed: frozens
     if folder is None:
         return None
     script = script_of(project, folder, command)
-    files = program_files(project, script)
+    program = program_of(project, script, program_files(project, script))
+    named = named_in_settings(program, script, folder, command) if script else frozenset()
+    program = program_of(project, script, program.files | named)
+    files = program.files
     if not (files | {path}) & changed:
         return None
     joins = False
     if not command.launcher:
         texts = [project.read(p) or b"" for p in files]
-        joins = not any(map(_STARTS_OTHERS.search, texts))
-        if joins and (not any(map(_JOINS.search, texts)) or (script not in changed and is_no_training(script))):
+        launched = _is_launched(texts, project.read(script) or b"")
+        joins = launched or not any(map(_STARTS_OTHERS.search, texts))
+        if joins and (not (launched or any(map(_JOINS.search, texts))) or (script not in changed and is_no_training(script))):
             return None
-    program = program_of(project, script, files)
     own = OwnProcesses() if command.launcher or joins else own_processes(program, script)
     line = command.span(command.words[0].start, command.words[-1].end).line
     return _Started(path, line, command, folder, script, program, joins, own, prepared(project, folder, command))
 
 
+def _is_launched(texts: list[bytes], script: bytes) -> bool:
+    """True for a script that needs the variables of a launcher, also where its Trainer or Fabric could start others."""
+    return _OF_A_LAUNCHER.search(script) is not None and not any(re.search(SPAWNS, text) for text in texts)
+
+
 def _setting(project: Project, started: _Started) -> Setting:
     return Setting(
         joins=started.joins,
+        launcher=launcher_here(started.program, started.script, started.command, joins=started.joins),
+        listing=listing_flags(started.program),
         visible=started.own.devices or counts_devices(started.program),
         number=started.own.flags,
         refused=frozenset(option.flag.name for option in unknown_options(project, started.command) if not option.several),
@@ -223,15 +220,6 @@ def _typed(started: _Started, text: str) -> str:
         text = f"{started.shell.path} {text}"
     first = [f"cd {quote(started.folder)}"] if started.folder else []
     return " && ".join([*first, *started.shell.sourced, text])
-
-
-def _old_torch(started: _Started) -> list[str]:
-    """Since torch 2, `torch.distributed.launch` hands `--local-rank` over, which a parser with the other spelling refuses."""
-    words = {word.text for word in started.command.words}
-    flags = {flag for option in started.program.options.values() for flag in option.flags}
-    if "torch.distributed.launch" not in words or words & _BY_ENVIRONMENT or SPELLINGS[0] not in flags or PASSED in flags:
-        return []
-    return ["with torch 2 its parser refuses --local-rank"]
 
 
 def _absent(project: Project, started: _Started) -> list[str]:

@@ -21,6 +21,7 @@ from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import field, record
 from codemods.store.project import Project
+from ddpfix.summary.program_stages import calls_of_stages, is_called_by_the_project_alone, stages_of, starts_a_stage
 from ddpfix.summary.shown_values import with_shown_values
 
 _OFF = frozenset({"False", "None", "", "0", "0.0"})
@@ -30,9 +31,16 @@ _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
 @record
 class NeededOption:
-    """text: what to give: `--mode test`, `another --mode`, `no --quick`."""
+    """text: what to give: `--mode test`, `another --mode`, `no --quick`; "" where nothing that is given leads there.
+
+    words: the same, to be put behind a command that does not have the option; nothing where its value is not known.
+    """
 
     text: str
+    words: tuple[str, ...] = ()
+
+
+NOWHERE = NeededOption("")
 
 
 @record(frozen=False)
@@ -69,7 +77,7 @@ class Program:
 
 def program_of(project: Project, script: str, files: frozenset[str]) -> Program:
     """The program that a script starts. files: what it comes to."""
-    return project.keep(("program to test", script), lambda: _read(project, script, files))
+    return project.keep(("program to test", script, files), lambda: _read(project, script, files))
 
 
 def _read(project: Project, script: str, files: frozenset[str]) -> Program:
@@ -140,10 +148,13 @@ def _value(option: ProgramOption, flag: Flag, known: Mapping[str, str]) -> str |
 
 @record(frozen=False)
 class Way:
-    """Where a program goes with the options of one command. given: what each option has."""
+    """Where a program goes with the options of one command. given: what each option has. stage: `fit` of `main.py fit`, where
+    Lightning reads the command.
+    """
 
     program: Program
     given: Mapping[str, str | None]
+    stage: str = ""
     _to: dict[tuple[str, int], tuple[NeededOption, ...]] = field(default_factory=dict)
 
     def lacks(self, module: SourceModule, node: ast.AST) -> tuple[NeededOption, ...]:
@@ -158,12 +169,33 @@ class Way:
         key = (module.path, function.lineno)
         if key not in self._to:
             self._to[key] = ()  # of a function that calls itself
-            project = self.program.project
-            uses = open_uses(project, module, function, node, uses_of(project, module, function))
-            named = [*((s.module, s.call) for s in uses.calls), *((h.module, h.node) for h in uses.handed_on)]  # `spawn(test, …)`
-            ways = [self.lacks(m, n) for m, n in named if m.path in self.program.files and m.function_of(n) is not function]
-            self._to[key] = () if uses.more or not ways else sorted(ways, key=len)[0]
+            self._to[key] = self._of_a_hook(module, function) or self._called(module, function, node)
         return self._to[key]
+
+    def _called(self, module: SourceModule, function: FunctionNode, node: ast.AST) -> tuple[NeededOption, ...]:
+        project = self.program.project
+        uses = open_uses(project, module, function, node, uses_of(project, module, function))
+        named = [*((s.module, s.call) for s in uses.calls), *((h.module, h.node) for h in uses.handed_on)]  # `spawn(test, …)`
+        others = [(m, n) for m, n in named if m.function_of(n) is not function]
+        ways = [self.lacks(m, n) for m, n in others if m.path in self.program.files]
+        if others and not ways and not uses.more and is_called_by_the_project_alone(project, module, function):
+            return (NOWHERE,)
+        return () if uses.more or not ways else sorted(ways, key=_hardness)[0]
+
+    def _of_a_hook(self, module: SourceModule, function: FunctionNode) -> tuple[NeededOption, ...]:
+        """Of a method that Lightning calls in a stage of its own: `on_test_epoch_end`."""
+        stages = stages_of(module, function)
+        if not stages or self.stage:
+            wanted = stages and self.stage not in stages
+            return (NeededOption(f"the sub-command {stages[0]}", ("", stages[0])),) if wanted else ()
+        calls = list(calls_of_stages(self.program.project, self.program.files, stages))
+        if calls:
+            return min((self.lacks(m, call) for m, call in calls), key=_hardness)
+        return (NOWHERE,) if starts_a_stage(self.program.project, self.program.files) else ()
+
+
+def _hardness(needs: tuple[NeededOption, ...]) -> tuple[bool, int]:
+    return NOWHERE in needs, len(needs)
 
 
 def _lacking(
@@ -184,7 +216,8 @@ def _lacking(
     flag = max(option.flags, key=len)
     switch = option.given_alone is not None and option.given_alone != UNKNOWN
     if asked.is_given == holds:
-        return [NeededOption(flag if switch else f"{flag} {asked.value or flag.lstrip('-').upper()}")]
+        words = (flag,) if switch else (flag, asked.value) if asked.value else ()
+        return [NeededOption(" ".join(words) or f"{flag} {flag.lstrip('-').upper()}", words)]
     return [NeededOption(f"another {flag}" if asked.value else f"no {flag}")]
 
 

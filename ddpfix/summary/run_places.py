@@ -9,7 +9,7 @@ from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
 from ddpfix.summary.changed_places import changed_statements
-from ddpfix.summary.needed_options import NeededOption, Way
+from ddpfix.summary.needed_options import NOWHERE, NeededOption, Way
 
 
 @record
@@ -23,7 +23,7 @@ class Place:
 
 @record
 class Run:
-    """reached: places that nothing known leads the command past. lacking: the others, with the options that are missing."""
+    """reached: places that nothing known leads the command past. lacking: others, with the options that are missing."""
 
     reached: frozenset[Place]
     lacking: Mapping[Place, tuple[NeededOption, ...]]
@@ -56,4 +56,5 @@ def come_to(way: Way, places: Sequence[Place], start: tuple[SourceModule, ast.Ca
         found = (*first, *(way.lacks(*place.statement) if place.statement is not None else ()))
         if found:
             lacking[place] = tuple(dict.fromkeys(found))
-    return Run(frozenset(places) - frozenset(lacking), lacking)
+    reached = frozenset(places) - frozenset(lacking)
+    return Run(reached, {place: needs for place, needs in lacking.items() if NOWHERE not in needs})

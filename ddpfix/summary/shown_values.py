@@ -20,6 +20,7 @@ _NAME = re.compile(r"\$?\{?\b([A-Za-z_]\w*)\}?")
 _SUM = re.compile(r"\d+(?:[ ]*[*/+-][ ]*\d+)*")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.S)
 _PLAIN = re.compile(r"[\w./@%+=:,\- ]*")
+_OF_ANOTHER = re.compile(r"\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)")  # a variable that is set elsewhere, for the reader to give
 _QUOTED = re.compile(r"([\"'])([^\"']*)\1")
 _DECLARES = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _OPENS = frozenset({"if", "case", "for", "while", "until", "select", "{"})
@@ -93,13 +94,16 @@ class _Values:
         """`for size in small large`: the first round."""
         name, *given = rest
         rest.clear()
-        self.give(name.raw, self._value(given[1].raw) if len(given) > 1 and given[0].raw == "in" else None)
+        self.give(name.raw, self._value(given[1].raw, whole=True) if len(given) > 1 and given[0].raw == "in" else None)
 
-    def _value(self, raw: str) -> str | None:
+    def _value(self, raw: str, *, whole: bool = False) -> str | None:
+        """Of a word; whole: no variable that is set elsewhere may be left in it."""
         quoted = _QUOTED.fullmatch(raw)
         inner = quoted[2] if quoted else raw
-        text = inner if quoted and quoted[1] == "'" else with_shown_values(inner, self.known)
-        return text if _PLAIN.fullmatch(text) else None
+        if quoted and quoted[1] == "'":
+            return inner if _PLAIN.fullmatch(inner) else None
+        text = with_shown_values(inner, self.known)
+        return text if _PLAIN.fullmatch(text if whole else _OF_ANOTHER.sub("", text)) else None
 
 
 def with_shown_values(raw: str, known: Mapping[str, str]) -> str:

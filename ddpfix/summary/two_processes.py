@@ -59,9 +59,19 @@ class Pasted:
 
 
 @record
+class OtherLauncher:
+    """words: for two processes, up to the script. reason: of the heading of the command."""
+
+    words: tuple[str, ...]
+    reason: str
+
+
+@record
 class Setting:
     """What the program makes of the command. joins: it joins the processes of a launcher and starts none, so that plain Python is
     replaced by torchrun. visible: it has a process for each GPU that it sees. number: its own options for their number.
+    listing: those that say which GPUs it sees. launcher: what starts it in the place of the launcher that it has.
+    short: flag, or key of Hydra -> the value that makes the run short. added: words behind it.
     refused: flags that its parser ends at. target: the script as it is to be written, "" as it stands. names: variables that the
     shell has. fields: what the program calls its flags.
     """
@@ -69,6 +79,10 @@ class Setting:
     joins: bool = False
     visible: bool = False
     number: frozenset[str] = frozenset()
+    listing: frozenset[str] = frozenset()
+    launcher: OtherLauncher | None = None
+    short: Mapping[str, str] = field(default_factory=dict)
+    added: tuple[str, ...] = ()
     refused: frozenset[str] = frozenset()
     target: str = ""
     names: frozenset[str] = frozenset()
@@ -96,10 +110,10 @@ def with_two_processes(command: CommandLine, setting: Setting = Setting()) -> Pa
     said = _Said(shown_values(command.source, words[0].start), setting.names)
     joins = setting.joins
     try:
-        launched = list(_launcher(command, start, target, said, joins=joins))
+        launched = list(_launcher(command, start, target, said, setting))
         program, counted = _program(command, words[target + 1 :], said, setting)
         script = setting.target or _known(words[target], said)
-        parts = [*_environment(words[:start], said, visible=setting.visible), *launched, script, *program]
+        parts = [*_environment(words[:start], said, visible=setting.visible and not setting.listing), *launched, script, *program]
     except _UnknownWord:
         return None
     text = " ".join(parts)
@@ -179,13 +193,16 @@ def _of_each_shell(raw: str) -> str:
     return _NAMES.sub(lambda m: "" if (m[1] or m[2]) in _OF_EACH_SHELL else m[0], _HERE.sub("", raw))
 
 
-def _launcher(command: CommandLine, start: int, target: int, said: _Said, *, joins: bool) -> Iterator[str]:
+def _launcher(command: CommandLine, start: int, target: int, said: _Said, setting: Setting) -> Iterator[str]:
     """All in front of the script: the launcher with its options, or Python with its own."""
     words, name = command.words, command.launcher
+    module = ["-m"] if command.module else []
+    if setting.launcher is not None:
+        said.edits.append(setting.launcher.reason)
+        yield from (*setting.launcher.words, *module)
+        return
     if not name:
-        module = ["-m"] if command.module else []
-        said.edits += ["by torchrun, where it has plain Python"] if joins else []
-        yield from ["torchrun", "--standalone", _TWO["torchrun"], *module] if joins else ["python", *module]
+        yield from ("python", *module)
         return
     if is_python(words[start].text):  # python -m torch.distributed.launch
         at = next(i for i in range(start + 1, target) if words[i].text == "-m") + 1
@@ -208,27 +225,41 @@ def _launcher(command: CommandLine, start: int, target: int, said: _Said, *, joi
 def _program(command: CommandLine, words: Sequence[Word], said: _Said, setting: Setting) -> tuple[list[str], bool]:
     """(the arguments of the script, whether they say how many devices there are)."""
     numbered = [f for f in command.flags if _DEVICES.match(f.name) or f.name in setting.number]
-    two = {_value_of(flag).start: flag for flag in numbered if flag.values or flag.joined}
+    listing = [f for f in command.flags if f.name in setting.listing and (f.values or f.joined)]
+    two = {_value_of(flag).start: flag for flag in (*numbered, *listing) if flag.values or flag.joined}
     left = {w.start for f in command.flags if f.name in setting.refused for w in (f.word, *f.values)}
+    left |= {w.start for f in listing for w in f.values[1:]}
     flags = {word.start: setting.fields.get(flag.name, flag.name) for flag in command.flags for word in flag.values}
     said.edits += dict.fromkeys(f"without {f.name}, which its parser refuses" for f in command.flags if f.name in setting.refused)
+    brief = {_value_of(flag).start: flag for flag in command.flags if flag.name in setting.short}
     out, counted = [], bool(two)
     for word in words:
         name, equals, _ = word.raw.partition("=")
         if word.start in left:
             continue
-        if flag := two.get(word.start):
-            several = "," in (flag.settled or "")  # which GPUs, one by one
-            out.append(f"{flag.name}=" * flag.joined + ("0,1" if several else "2"))
+        if flag := brief.get(word.start):
+            out.append(f"{flag.name}=" * flag.joined + setting.short[flag.name])
+        elif equals and name in setting.short:
+            out.append(f"{name}={setting.short[name]}")
+        elif flag := two.get(word.start):
+            out.append(f"{flag.name}=" * flag.joined + _two_of(flag, listing))
         elif equals and _DEVICES.match(name):
             out.append(f"{name}=2")
             counted = True
         elif not _ARGUMENTS.match(word.raw):
             out.append(_settled(word, said, flags.get(word.start, "")) if word.value is None else _known(word, said))
-    if setting.number and not counted:
-        out += [max(sorted(setting.number), key=len), "2"]
+    asked = setting.listing if setting.visible else setting.number
+    if asked and not counted:
+        out += [max(sorted(asked), key=len), "0,1" if setting.visible else "2"]
         counted = True
-    return out, counted
+    return [*out, *setting.added], counted
+
+
+def _two_of(flag: Flag, listing: Sequence[Flag]) -> str:
+    """The number of devices, or which they are, one by one."""
+    if len(flag.values) > 1:
+        return "0 1"
+    return "0,1" if flag in listing or "," in (flag.settled or "") else "2"
 
 
 def _value_of(flag: Flag) -> Word:

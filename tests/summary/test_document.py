@@ -290,14 +290,17 @@ def test_how_to_test_uses_the_repository_s_own_command_with_two_processes() -> N
     folder = EXAMPLES / "raw-ddp-vision" / "before"
     text = render(in_memory({"model.py": MODEL}), context(launches=found_launches(folder, on_disk(folder).after)))
     part = section(text, "## How to test")
-    command = "torchrun --standalone --nproc_per_node=2 train.py --config configs/tiny.yaml"
-    assert f"# from launch.sh:7\n{command}" in fenced(part, "sh")[0]
+    command = "torchrun --standalone --nproc_per_node=2 train.py --config configs/tiny.yaml --max-steps 10"
+    assert f"# from launch.sh:7, with --max-steps 10\n{command}" in fenced(part, "sh")[0]
 
 
 def test_without_a_launch_file_the_usual_command_is_given_and_that_is_said() -> None:
     part = section(render(in_memory({"model.py": MODEL}), context()), "## How to test")
-    assert "No command that starts a changed program was found in the repository with all its words; put your own" in part
-    assert "devices=2" in part
+    assert "No program or command that comes to the change was found in the repository: `model.py`." in part
+    program = MODEL + "\n\nif __name__ == '__main__':\n    pl.Trainer(devices=4).fit(Model())\n"
+    part = section(render(in_memory({"model.py": program}), context()), "## How to test")
+    assert "No command of the repository starts `model.py`" in part
+    assert "python model.py  # with devices=2 in its Trainer" in part
 
 
 def test_the_message_to_expect_is_given_for_each_codemod() -> None:
@@ -389,7 +392,7 @@ def test_a_long_summary_is_cut_in_its_excerpts_and_names_every_file() -> None:
     for n in range(40):
         assert f"`pkg/model_{n}.py`" in text
     assert "Excerpts were left out to keep this under its length" in text
-    for heading in ("## How to test in five minutes", "## Undo", "<summary>How this was made, and what was not run</summary>"):
+    for heading in ("## How to test", "## Undo", "<summary>How this was made, and what was not run</summary>"):
         assert f"\n{heading}\n" in text
 
 

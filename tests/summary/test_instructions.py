@@ -53,10 +53,11 @@ ADDED = "parser.add_argument('--local_rank', default=-1)\n"
 )
 def test_without_a_command_the_usual_one_starts_a_group(head: str, command: str) -> None:
     race = "import os\nimport torch.distributed as dist\n\n\ndef main(out):\n    dist.init_process_group('gloo')\n"
-    race += "    if not os.path.exists(out):\n        os.makedirs(out)\n"
+    race += "    if not os.path.exists(out):\n        os.makedirs(out)\n\n\nif __name__ == '__main__':\n    main('out')\n"
     fixed = in_memory({"main.py": head + race})
     assert fixed.after
-    assert fenced(section(render(fixed, context()), "## How to test"), "sh")[0].startswith(command)
+    shown = fenced(section(render(fixed, context()), "## How to test"), "sh")[0]
+    assert shown.startswith(command) and shown.endswith(" main.py\n")
 
 
 def test_a_program_that_starts_its_ranks_itself_gets_no_launcher() -> None:
@@ -78,4 +79,4 @@ if __name__ == '__main__':
     fixed = in_memory({"main.py": program})
     assert fixed.after
     command = fenced(section(render(fixed, context()), "## How to test"), "sh")[0]
-    assert command == "python SCRIPT.py ...  # it starts its ranks itself: let there be two\n"
+    assert command == "CUDA_VISIBLE_DEVICES=0,1 python main.py  # it starts its ranks itself: let there be two\n"

@@ -14,7 +14,7 @@ TRAIN = {"train.py": RAW, "model.py": b"x = 1\n"}
 
 def told(files: dict[str, bytes], *changed: str) -> list[tuple[str, int, str]]:
     new = {path: files[path] for path in changed or ("train.py",)}
-    return [(found.path, found.line, found.command) for found in launches(files, files.get, new) if found.command]
+    return [(found.path, found.line, found.command) for found in launches(files, files.get, new) if not found.made]
 
 
 def two(command: str, *, path: str = "run.sh", script: bytes = RAW) -> str | None:
@@ -26,11 +26,15 @@ def two(command: str, *, path: str = "run.sh", script: bytes = RAW) -> str | Non
 @pytest.mark.parametrize(
     ("example", "path", "command"),
     [
-        ("raw-ddp-vision", "launch.sh", "torchrun --standalone --nproc_per_node=2 train.py --config configs/tiny.yaml"),
+        (
+            "raw-ddp-vision",
+            "launch.sh",
+            "torchrun --standalone --nproc_per_node=2 train.py --config configs/tiny.yaml --max-steps 10",
+        ),
         (
             "hf-speech",
             "launch.sh",
-            "torchrun --standalone --nproc_per_node=2 finetune.py --config configs/tiny.json --output_dir out",
+            "torchrun --standalone --nproc_per_node=2 finetune.py --config configs/tiny.json --output_dir out --max_steps 10",
         ),
         ("lightning-diffusion", "README.md", "python train.py --devices 2"),
         ("lightning-classifier", "README.md", "python train.py --run first --devices 2"),
@@ -128,9 +132,9 @@ def test_a_script_by_its_path_on_another_machine() -> None:
     text = b"```bash\n!accelerate launch --num_processes=8 /data/notes/net/src/train.py --epochs 3\n```\n"
     files = {"src/train.py": RAW, "README.md": text}
     (found,) = launches(files, files.get, {"src/train.py": RAW})
-    assert found.command == "accelerate launch --num_processes=2 src/train.py --epochs 3"
+    assert found.command == "accelerate launch --num_processes=2 src/train.py --epochs 1"
     assert found.edits == ("with the script's path in this repository",)
-    assert not launches({**files, "src/train.py": b""}, {"README.md": text}.get, {"train.py": RAW})
+    assert all(f.made for f in launches({**files, "src/train.py": b""}, {"README.md": text}.get, {"train.py": RAW}))
 
 
 def test_options_on_lines_of_their_own_in_a_text() -> None:
@@ -150,7 +154,7 @@ def test_a_placeholder_of_a_text_is_the_reader_s_to_give() -> None:
 def test_a_job_file_in_a_folder_deep_below() -> None:
     files = {"src/train.py": RAW, "src/scripts/train/city/four.sh": b"srun python -u train.py --epochs 3\n"}
     (found,) = launches(files, files.get, {"src/train.py": RAW})
-    assert found.path == "src/scripts/train/city/four.sh" and "train.py --epochs 3" in found.command
+    assert found.path == "src/scripts/train/city/four.sh" and "train.py --epochs 1" in found.command
 
 
 def test_a_whole_command_comes_before_one_to_fill() -> None:
@@ -161,13 +165,15 @@ def test_a_whole_command_comes_before_one_to_fill() -> None:
 def test_variables_that_the_script_sets_have_their_values() -> None:
     command = "torchrun --nproc_per_node=$1 train.py \\\n  --out $out ${@:2} \\\n  --epochs 3 > $name.log"
     found = told_of(f"name=small\nout=runs/$name\n{command}")
-    assert found.command == "torchrun --nproc_per_node=2 train.py --out runs/small --epochs 3"
+    assert found.command == "torchrun --nproc_per_node=2 train.py --out runs/small --epochs 1"
     assert (found.to_fill, found.edits) == ((), ())
 
 
 def test_a_value_that_the_reader_has_to_give_stays_a_name() -> None:
     found = told_of("out=$BASE/x\ntorchrun train.py --out $out")
-    assert (found.command, found.to_fill) == ("torchrun --nproc_per_node=2 train.py --out $out", ("$out",))
+    assert (found.command, found.to_fill) == ("torchrun --nproc_per_node=2 train.py --out $BASE/x", ("$BASE",))
+    asked = told_of("out=$(pwd)/x\ntorchrun train.py --out $out")
+    assert (asked.command, asked.to_fill) == ("torchrun --nproc_per_node=2 train.py --out $out", ("$out",))
 
 
 @pytest.mark.parametrize(

@@ -71,19 +71,52 @@ def test_another_name_for_an_option() -> None:
 @pytest.mark.parametrize(
     ("test", "command", "need"),
     [
-        ("args.resume", "", "--resume"),
         ("args.mode == 'test'", " --mode train", "--mode test"),
         ("not args.resume", " -r", "no --resume"),
         ("args.last is not None", "", "--last LAST"),
         ("args.last is None", " --last x", "no --last"),
         ("args.mode != 'train'", "", "another --mode"),
-        ("args.resume and args.kind == 'b'", "", "--resume --kind b"),
-        ("args.resume or args.kind == 'b'", "", "--resume"),
     ],
 )
 def test_what_no_command_gives_is_told(test: str, command: str, need: str) -> None:
     (found,) = shown(f"args = parser.parse_args()\nif {test}:\n    print('NEW')\n", command)
     assert found.needs == (f"main.py:{HEAD.count(chr(10)) + 3} needs {need}",)
+
+
+@pytest.mark.parametrize(
+    ("test", "command", "given"),
+    [
+        ("args.resume", "", "--resume"),
+        ("args.kind == 'b'", " --mode train", "--kind b"),
+        ("args.resume and args.kind == 'b'", "", "--resume --kind b"),
+        ("args.resume or args.kind == 'b'", "", "--resume"),
+    ],
+)
+def test_what_a_command_lacks_is_put_behind_it(test: str, command: str, given: str) -> None:
+    (found,) = shown(f"args = parser.parse_args()\nif {test}:\n    print('NEW')\n", command)
+    assert found.command == f"torchrun --nproc_per_node=2 main.py{command} {given}"
+    assert found.short == given.replace(" --kind", ", --kind") and not found.needs
+
+
+def test_a_command_for_other_places_is_not_led_elsewhere() -> None:
+    body = "args = parser.parse_args()\nif args.resume:\n    print('NEW')\n    raise SystemExit\nprint('NEW')\n"
+    (found,) = shown(body, "")
+    assert found.command == "torchrun --nproc_per_node=2 main.py" and found.needs
+
+
+def test_a_function_that_another_program_alone_calls() -> None:
+    jobs = "def one():\n    print('NEW')\n\n\nclass Job:\n    def two(self):\n        print('NEW')\n"
+    other = "import jobs\njobs.one()\njobs.Job().two()\n"
+    assert shown("import jobs\njobs.Job()\n", "", jobs=jobs, other=other) == []
+    assert shown("import jobs\njobs.Job().two()\n", "", jobs=jobs, other=other)
+    hook = jobs.replace("class Job:", "import lib\n\n\nclass Job(lib.Base):").replace("def one():\n    print('NEW')", "")
+    assert shown("import jobs\njobs.Job()\n", "", jobs=hook, other=other)  # the base may call it
+
+
+def test_a_decorator_is_run_with_its_function() -> None:
+    body = TEST.replace("    print('NEW')", "    pass").replace("def test", "@NEW\ndef test")
+    call = "if args.mode == 'train':\n    train(args)\nelse:\n    test(args)\n"
+    assert line(body + call, " --mode train", " --mode test") == 2
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ def test_an_option_without_which_it_starts_one() -> None:
     body = "args = parser.parse_args()\nif args.several:\n    mp.spawn(print, nprocs=torch.cuda.device_count())\n"
     found = shown({"main.py": HEAD + body, "a.sh": "python main.py\n", "b.sh": "python main.py --several\n"})
     assert (found.path, found.needs) == ("b.sh", ())
-    (need,) = shown({"main.py": HEAD + body, "a.sh": "python main.py\n"}).needs
-    assert need.startswith("main.py:") and need.endswith(" needs --several")
+    added = shown({"main.py": HEAD + body, "a.sh": "python main.py\n"})
+    assert added.command == "CUDA_VISIBLE_DEVICES=0,1 python main.py --several"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,8 @@ def test_a_folder_in_a_variable_that_nobody_sets() -> None:
     assert found.command == "torchrun --nproc_per_node=2 src/tool/train.py"
     two = {"src/tool/train.py": RAW, "old/tool/train.py": RAW, "jobs/run.sh": "torchrun $CODE/tool/train.py\n"}
     every = {path: text.encode() for path, text in two.items()}
-    assert launches(every, every.get, {"src/tool/train.py": RAW.encode()}) == ()
+    (made,) = launches(every, every.get, {"src/tool/train.py": RAW.encode()})
+    assert made.made and made.command == "torchrun --standalone --nproc_per_node=2 src/tool/train.py"
 
 
 def test_the_only_script_of_a_name() -> None:
@@ -120,17 +121,9 @@ def test_the_only_script_of_a_name() -> None:
 
 def test_an_option_that_the_parser_refuses_is_left_out() -> None:
     program = PARSED.format("--epochs")
-    found = shown({"main.py": program, "run.sh": "torchrun main.py --old_mode two words --epochs 3\n"})
-    assert found.command == "torchrun --nproc_per_node=2 main.py --epochs 3"
+    found = shown({"main.py": program, "run.sh": "torchrun main.py --old_mode two words --epochs 1\n"})
+    assert found.command == "torchrun --nproc_per_node=2 main.py --epochs 1"
     assert found.edits == ("without --old_mode, which its parser refuses",)
-
-
-def test_a_launcher_whose_option_the_parser_refuses_is_told() -> None:
-    program = PARSED.format("--local_rank")
-    files = {"main.py": program, "run.sh": "python -m torch.distributed.launch main.py\n"}
-    assert shown(files).edits == ("with torch 2 its parser refuses --local-rank",)
-    files["main.py"] = program.replace("'--local_rank'", "'--local_rank', '--local-rank'")
-    assert shown(files).edits == ()
 
 
 def test_a_file_of_settings_that_is_not_there_is_the_reader_s_to_give() -> None:
@@ -139,6 +132,92 @@ def test_a_file_of_settings_that_is_not_there_is_the_reader_s_to_give() -> None:
     assert found.to_fill == ("conf/b.yaml",)
 
 
-def test_a_command_of_another_kind_is_told_by_its_place() -> None:
+def test_a_command_that_cannot_be_shown_is_told_by_its_place() -> None:
     found = shown({"main.py": RAW, "run.sh": "torchrun main.py --name $(date +%s)\n"})
-    assert (found.command, found.path, found.line, found.programs) == ("", "run.sh", 1, ("main.py",))
+    assert (found.path, found.line, found.programs, found.made) == ("run.sh", 1, ("main.py",), True)
+    assert found.command == "torchrun --standalone --nproc_per_node=2 main.py"
+
+
+SPAWNING = """import torch
+{}
+
+
+def main():
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("brought", "start"),
+    [
+        ("from torch.multiprocessing import spawn", "n = torch.cuda.device_count()\n    spawn(work, nprocs=n)"),
+        ("import torch.multiprocessing as mp", "mp.start_processes(work, nprocs=torch.cuda.device_count())"),
+        ("from engine import launch", "launch(main_worker, torch.cuda.device_count(), 1)"),
+    ],
+)
+def test_a_program_that_starts_its_ranks_gets_no_launcher(brought: str, start: str) -> None:
+    program = SPAWNING.format(brought, start) + "\n\nimport torch.distributed as dist\ndist.init_process_group('nccl')\nmain()\n"
+    found = shown({"main.py": program, "run.sh": "python main.py\n"})
+    assert (found.command, found.counted) == ("CUDA_VISIBLE_DEVICES=0,1 python main.py", True)
+
+
+@pytest.mark.parametrize(
+    ("line", "launcher"),
+    [
+        ("rank = int(os.environ['RANK'])", "torchrun --standalone --nproc_per_node=2"),
+        ("rank = int(os.environ.get('RANK', 0))", "python"),
+        ("os.environ['LOCAL_RANK'] = '0'", "python"),
+    ],
+)
+def test_a_fabric_that_joins_a_launcher(line: str, launcher: str) -> None:
+    program = f"import os\nfrom lightning import Fabric\n{line}\nFabric(strategy='ddp').launch()\n"
+    assert shown({"main.py": program, "run.sh": "python main.py\n"}).command == f"{launcher} main.py"
+
+
+def test_a_number_that_is_written_over() -> None:
+    body = "args = parser.parse_args()\nargs.n_gpu = torch.cuda.device_count()\nmp.spawn(print, nprocs=args.n_gpu)\n"
+    assert of(body)[0] == "CUDA_VISIBLE_DEVICES=0,1 python main.py"
+
+
+def test_a_number_that_a_file_of_settings_has() -> None:
+    body = "args = parser.parse_args()\nconfig = load(args.n_gpu)\nmp.spawn(print, nprocs=config['gpus'])\n"
+    assert of(body) == ("python main.py", False)
+
+
+@pytest.mark.parametrize("make", ["dict", "defaults.filled"])
+def test_the_settings_of_a_trainer_in_a_dict(make: str) -> None:
+    body = "from lightning import Trainer\nargs = parser.parse_args()\nkept = MAKE(devices=args.n_gpu)\nTrainer(**kept)\n"
+    assert of(body.replace("MAKE", make), "python main.py --n_gpu 8")[0] == "python main.py --n_gpu 2"
+
+
+LISTED = """import argparse
+import os
+import torch
+import torch.multiprocessing as mp
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--gpu", default="0"{})
+args, rest = parser.parse_known_args()
+os.environ["CUDA_VISIBLE_DEVICES"] = {}
+mp.spawn(print, nprocs=torch.cuda.device_count())
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "value", "given", "shown_as"),
+    [
+        ("", "args.gpu", " --gpu 0,1,2,3", " --gpu 0,1"),
+        ("", "str(args.gpu)", " --gpu=4", " --gpu=0,1"),
+        ("", "args.gpu", "", " --gpu 0,1"),
+        (", nargs='+'", "','.join(args.gpu)", " --gpu 0 1 2", " --gpu 0 1"),
+    ],
+)
+def test_an_option_that_says_which_gpus_are_seen(more: str, value: str, given: str, shown_as: str) -> None:
+    found = shown({"main.py": LISTED.format(more, value), "run.sh": f"CUDA_VISIBLE_DEVICES=3 python main.py{given}\n"})
+    assert found.command == f"python main.py{shown_as}"
+
+
+def test_an_option_of_gpus_that_nothing_is_made_of() -> None:
+    program = LISTED.format("", "'0,1,2'")
+    found = shown({"main.py": program, "run.sh": "python main.py --gpu 0,1,2\n"})
+    assert found.command == "CUDA_VISIBLE_DEVICES=0,1 python main.py --gpu 0,1,2"

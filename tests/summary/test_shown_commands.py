@@ -34,12 +34,38 @@ def test_what_a_command_lacks_is_told_above_it() -> None:
 
 def test_of_many_commands_some_are_named() -> None:
     part = how_to_test(*(Launch(f"torchrun a{i}.py", "go.sh", i, programs=("model.py",)) for i in range(1, 7)))
-    assert "torchrun a4.py" in part and "torchrun a5.py" not in part
-    assert "More that is changed is started in `go.sh:5`, `go.sh:6`." in part
+    assert "torchrun a3.py" in part and "torchrun a4.py" not in part
+    assert "More that is changed is started in `go.sh:4`, `go.sh:5`, `go.sh:6`." in part
 
 
-def test_a_command_that_cannot_be_shown_is_named() -> None:
-    part = how_to_test(Launch("", "go.sh", 3, programs=("model.py",)))
-    assert "No command that starts a changed program was found" in part
-    assert "Started by `go.sh:3` too, whose words cannot be shown whole." in part
-    assert "reached by no command" not in part
+def test_positions_too_wide_for_a_line_are_broken_too() -> None:
+    lines = wrapped("python main.py " + " ".join(f"folder_{i}/of/the/data" for i in range(8)) + " --x 1")
+    assert len(lines) == 2 and max(map(len, lines)) <= 100 and lines[0].startswith("python main.py folder_0")
+
+
+def test_what_makes_a_run_short_is_told_and_else_how_it_is_ended() -> None:
+    part = how_to_test(Launch("torchrun a.py --epochs 1", "go.sh", 3, short="--epochs 1"))
+    assert fenced(part, "sh")[0].startswith("# from go.sh:3, with --epochs 1\n")
+    assert "Ctrl-C" not in part
+    part = how_to_test(Launch("torchrun a.py", "go.sh", 3, endless=True))
+    assert "stop it with Ctrl-C once the changed lines have run." in part
+
+
+def test_a_command_made_of_a_path_says_so() -> None:
+    made = Launch("torchrun model.py", "model.py", 0, programs=("model.py",), made=True)
+    part = how_to_test(made)
+    assert "No command for what was changed was found in the repository; by its own paths, from its root:" in part
+    assert "# no command was found for model.py\ntorchrun model.py\n" in part
+    part = how_to_test(Launch("torchrun model.py", "go.sh", 3, programs=("model.py",), made=True))
+    assert "# without the other options of go.sh:3\n" in part
+
+
+def test_imports_are_tried_on_one_process() -> None:
+    part = how_to_test(Launch("python -c 'import model'", "model.py", 0, programs=("model.py",), made=True))
+    assert "It takes two processes" not in part
+    assert "# what is imported in model.py\npython -c 'import model'\n" in part
+
+
+def test_devices_that_the_script_has() -> None:
+    part = how_to_test(Launch("python a.py", "go.sh", 3, devices="a.py:7"))
+    assert "# from go.sh:3, its two devices are set in a.py:7\n" in part
