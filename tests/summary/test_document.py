@@ -51,7 +51,7 @@ def test_the_first_screen_says_what_breaks_and_how_many_fixes_there_are() -> Non
     assert len(screen.splitlines()) <= 15
     fixed = on_disk(CLASSIFIER).fixed
     assert screen.startswith(f"# ddpfix: {len(fixed)} fixes in ")
-    assert "an epoch-level metric is logged from each rank's own share of the data (DDP101): 2 places fixed" in screen
+    assert "an epoch-level metric is logged from each rank's own share of the data (DDP101): 2 places" in screen
     assert "`ddpfix/fixes` on top of `0123456789ab`" in screen
     assert "No training was run" in screen
 
@@ -60,7 +60,7 @@ def test_the_first_screen_counts_what_was_left_and_what_could_not_be_read() -> N
     fixed = in_memory({"model.py": MODEL, "told.py": MANY_TOLD}, failed=[Failure("old.py", "line 1: it looks like Python 2")])
     text = render(fixed, context())
     screen = text[: text.index("\n## ")]
-    assert "Left alone, with the reasons below: 200 findings without a fix." in screen
+    assert "Found too, and not changed here: 200 places with lost or wrong data (200 without a fix): see [Left alone](#left-alone)." in screen
     assert "1 path was not read, so nothing is known of it: see [Not read](#not-read)." in screen
     assert "### Not read" in text
     assert "- `old.py`: line 1: it looks like Python 2" in text
@@ -124,14 +124,14 @@ def test_wrong_numbers_come_before_what_only_may_end_a_run() -> None:
     fixed = in_memory(files, unsafe=True, codemods=[catalog.lookup(code) for code in ("DDP503", "DDP101")])
     rows = re.findall(r"^- \*\*(.*?)\*\*: (.*)", render(fixed, context()), re.M)
     assert [title for title, _ in rows] == ["Lost or wrong data", "Crash or hang under conditions"]
-    assert [said.partition("(")[2] for _, said in rows] == ["DDP101): 1 place fixed", "DDP503): 1 place fixed"]
+    assert [said.partition("(")[2] for _, said in rows] == ["DDP101): 1 place", "DDP503): 1 place"]
 
 
 def test_noise_alone_breaks_nothing() -> None:
     fixed = on_disk(CLASSIFIER)
     bars = tuple(f for f in fixed.fixed if f.severity == "noise")
-    assert "What is untidy today:" in render(replace(fixed, fixed=bars, left=()), context())
-    assert "What breaks today, the worst first:" in render(fixed, context())
+    assert "What this tidies up:" in render(replace(fixed, fixed=bars, left=()), context())
+    assert "What this repairs, the worst first:" in render(fixed, context())
 
 
 def test_one_fix_is_a_short_page() -> None:
@@ -247,7 +247,7 @@ def test_an_unsafe_fix_names_what_it_assumes() -> None:
 def test_an_unsafe_fix_that_was_not_made_is_offered() -> None:
     fixed = in_memory({"model.py": MODEL + STEP})
     text = render(fixed, context())
-    assert "1 finding that only `--unsafe-fixes` would fix" in text
+    assert "1 that only `--unsafe-fixes` would fix" in text
     part = section(text, "## Left alone")
     assert f"Unsafe: {prose(fixed.left[0].reason)}" in part
     assert "Not checked, at" not in text
