@@ -141,12 +141,14 @@ class LoadOnOneGpu(DdpCodemod):
         said = f"the project saves `{found.key}` here, from the device that rank 0 trains on"
         reason = _kept(project, module, found)
         again = [Evidence("static", "the same file is read there again", module.path, load.lineno) for load in found.again]
+        copied = "each state that is read goes to `load_state_dict`, which copies it to the device of what it fills"
+        safe = [] if reason else [Evidence("safe", copied, module.path, found.load.lineno)]
         return self.finding(
             module, found.load,
             f"every rank reads this file onto the GPU that it was saved from: GPU 0 holds `{found.key}` once for each process",
             level=Applicability.UNSAFE if reason else Applicability.SAFE,
             edits=[SetKeyword(module.path, module.span(load), "map_location", '"cpu"') for load in (found.load, *found.again)],
-            evidence=[Evidence("static", said, found.saved[0].path, saved.lineno), *_called_in(found), *again],
+            evidence=[Evidence("static", said, found.saved[0].path, saved.lineno), *_called_in(found), *safe, *again],
             reason=reason,
         )  # fmt: skip
 

@@ -85,8 +85,7 @@ class WrongRank(DdpCodemod):
     ```
 
     ## Safety
-    Safe: a device whose number is the rank of the process group or of `RANK` is given the local one, which is the same on one
-    node. It is taken from above the place, from beside the rank (`args.local_rank`), or from a test round the place
+    Safe: on one node the local rank is the number that the device has had. It is taken from above the place, from beside the rank (`args.local_rank`), or from a test round the place
     (`if args.local_rank != -1:`); where it is not there, from `int(os.environ.get("LOCAL_RANK", rank))`, the same as before where
     nobody sets it, bound to `local_rank` once where several places ask. Where Slurm or Open MPI gives the rank, it is their
     variable (`SLURM_LOCALID`). Safe too: `local_rank in (-1, 0)` of parsed TrainingArguments with transformers 5 or later pinned;

@@ -168,8 +168,8 @@ def test_what_a_rule_says_stands_once_in_its_section_and_once_among_what_is_left
     text = render(whole, context())
     assert block(text, "DDP101").count("is logged at epoch level without being reduced") == 1
     hooks = block(text, "DDP201")
-    assert hooks.count("` writes: the ranks overwrite or repeat each other's output") == 2  # in a hook, and in what it calls
-    assert hooks.count("prints: that appears once for each rank") == 1
+    assert hooks.count(", which writes by `") == 2  # in a hook, and in what it calls
+    assert hooks.count(", which prints by `print(…)`: that appears once for each rank") == 1
     for finding in in_new_text(whole).fixed:
         assert finding.path in block(text, finding.code) and str(finding.span.line) in block(text, finding.code)
 
@@ -186,7 +186,7 @@ def test_each_codemod_tells_what_happens_why_it_may_and_what_the_test_shows() ->
     part = block(render(on_disk(CLASSIFIER), context()), "DDP101")
     assert part.startswith("### Reduce epoch metrics over the ranks (DDP101): 2 places\n")
     assert "- `classifier/resnet.py:52`: `'val/loss'` is logged at epoch level" in part
-    for begins in ("\n- Safe where every rank is shown", " Read in the code: ", "\n- Test: Each logged value is"):
+    for begins in ("\n- Safe here: every rank runs `validation_step`", " Read in the code: ", "\n- Test: Each logged value is"):
         assert begins in part
     assert "Since Lightning 1.7" not in part  # what is so in general
 
