@@ -113,8 +113,38 @@ def test_what_remains_is_said() -> None:
     rows = source.splitlines()
     assert [(rows[e.line - 1].strip(), e.text) for e in found.remaining] == [
         (OWN, "it names the rank"),
-        ("print('worker lost')", "it speaks of a device or of something that went wrong"),
+        ("print('worker lost')", "it speaks of something that went wrong"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("print('stopping training now')", "it says why this rank stops"),
+        ("print('done on this process')", "it speaks of each process for itself"),
+        ("print('memory', args.device)", "it speaks of the rank's own device, host or process"),
+        ("print('no such file: invalid')", "it speaks of something that went wrong"),
+    ],
+)
+def test_each_line_has_its_own_reason(line: str, why: str) -> None:
+    (found,) = findings_of(UnguardedPrint, script(WAIT, "print('begins')", WAIT, WAIT, WAIT, line, WAIT))
+    assert [e.text for e in found.remaining] == [why]
+
+
+@pytest.mark.parametrize(
+    ("ends", "why"),
+    [
+        ("assert args.ready", "it says why the run ends there"),
+        ("assert loader, 'there is nothing to train on'", "it says why the run ends there"),
+        ("raise ValueError(args)", "it says why the run ends there"),
+        ("assert args.ready, 'nothing is ready'", ""),
+    ],
+)
+def test_an_assert_with_a_text_says_why_by_itself(ends: str, why: str) -> None:
+    source = script(WAIT, "print('begins')", WAIT, WAIT, WAIT, "print('we have', loader)", ends)
+    found = findings_of(UnguardedPrint, source)
+    assert {e.text for f in found for e in f.remaining} == ({why} if why else set())
+    assert len(found) == (1 if why else 2)
 
 
 def test_nothing_remains() -> None:
