@@ -103,7 +103,7 @@ def _told(findings: Sequence[Finding]) -> list[str]:
 
 def _others(kind: Alike) -> str:
     rest = kind.findings[1:]
-    said = "The same" if kind.same_words else "Alike, with other names"
+    said = "The same" if kind.same_words else "The same of other names"
     return f"{said}: {_spots(rest)}." if rest else ""
 
 

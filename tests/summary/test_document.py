@@ -216,7 +216,7 @@ def test_the_excerpts_of_a_codemod_hold_its_own_changes() -> None:
 def test_findings_that_differ_in_names_only_share_a_line() -> None:
     text = render(in_memory({"model.py": model(30)}), context())
     (line,) = [row for row in text.splitlines() if row.startswith("- `model.py:8`: ")]
-    assert line.endswith(" Alike, with other names: `model.py` 9-37.")
+    assert line.endswith(" The same of other names: `model.py` 9-37.")
     assert text.count("is logged at epoch level without being reduced") == 1
 
 
