@@ -11,8 +11,9 @@ from codemods.analysis.trainer.gone_hooks import gone_hooks
 from codemods.analysis.trainer.gone_names import gone_row, module_gone, root_is_package, split
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
 from codemods.analysis.trainer.moved_imports import Old, moved_edits
+from codemods.analysis.unused_modules import is_unused
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Evidence, Finding, RenameName
+from codemods.api.findings import Applicability, Evidence, Finding, RenameName, Severity
 from codemods.data.lightning_names import (
     GONE,
     GONE_CALLBACK_HOOKS,
@@ -177,6 +178,7 @@ class LightningMovedNames(DdpCodemod):
             edits=edits,
             evidence=(*weakest.evidence, *(_is_there(package, o.moved, s) for o, s in judged if not why and not s.assumes)),
             reason=why or weakest.assumes,
+            severity=_severity(project, module),
         )
 
     def _module(self, module: SourceModule, project: Project, node: ast.Import) -> Iterator[Finding]:
@@ -245,6 +247,11 @@ class LightningMovedNames(DdpCodemod):
             evidence=known.evidence,
             reason=why or known.assumes,
         )
+
+
+def _severity(project: Project, module: SourceModule) -> Severity:
+    """An import in a file that no program of the project imports ends whoever does, and no run of today."""
+    return "risk" if is_unused(project, module.path) else ""
 
 
 def _is_there(package: str, moved: Moved, known: Standing) -> Evidence:
