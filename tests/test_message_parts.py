@@ -150,3 +150,52 @@ def test_an_assert_with_a_text_says_why_by_itself(ends: str, why: str) -> None:
 def test_nothing_remains() -> None:
     (found,) = findings_of(UnguardedPrint, script(WAIT, "print('begins')", WAIT))
     assert found.remaining == ()
+
+
+CALLED = """
+class Parts:
+    def prepare_data(self):
+        print('parts', len(self.names))
+        if self.rank == 0:
+            print('the first')
+
+
+def helper():
+    try:
+        print('help')
+    except OSError:
+        print('gone')
+
+
+def other():
+    print('nobody calls it there')
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "left"),
+    [
+        ("Parts().prepare_data()", "print('parts', len(self.names))"),
+        ("helper()", "print('help')"),
+        ("rank == 0 and helper()", "print('help')"),
+    ],
+)
+def test_what_a_changed_function_calls_remains_too(call: str, left: str) -> None:
+    source = script(WAIT, call, "print('begins')", WAIT) + CALLED
+    found = [f for f in findings_of(UnguardedPrint, source) if f.symbol == "main"]
+    rows = source.splitlines()
+    assert {(rows[e.line - 1].strip(), e.text.partition(", ")[2]) for f in found for e in f.remaining} <= {(left, "which main calls")}
+    assert any(f.remaining for f in found) or call.startswith("rank ==")
+
+
+def test_a_call_of_one_rank_leaves_nothing() -> None:
+    source = script(WAIT, "if rank == 0:", "    Parts().prepare_data()", "print('begins')", WAIT) + CALLED
+    (found,) = [f for f in findings_of(UnguardedPrint, source) if f.symbol == "main"]
+    assert found.remaining == ()
+
+
+def test_lines_that_are_changed_as_well_do_not_remain() -> None:
+    source = script(WAIT, "helper()", "print('begins')", WAIT) + CALLED.replace("    try:", "    dist.barrier()\n    try:")
+    found = findings_of(UnguardedPrint, source)
+    changed = {line for f in found for e in f.edits for line in range(e.span.line, e.span.end_line + 1)}
+    assert not changed & {e.line for f in found for e in f.remaining}
