@@ -184,7 +184,8 @@ def test_what_a_changed_function_calls_remains_too(call: str, left: str) -> None
     source = script(WAIT, call, "print('begins')", WAIT) + CALLED
     found = [f for f in findings_of(UnguardedPrint, source) if f.symbol == "main"]
     rows = source.splitlines()
-    assert {(rows[e.line - 1].strip(), e.text.partition(", ")[2]) for f in found for e in f.remaining} <= {(left, "which main calls")}
+    told = {(rows[e.line - 1].strip(), e.text.partition(", ")[2]) for f in found for e in f.remaining}
+    assert told <= {(left, "which main calls")}
     assert any(f.remaining for f in found) or call.startswith("rank ==")
 
 

@@ -12,6 +12,7 @@ from codemods.analysis.ranks.one_visible_gpu import insists_on_one_gpu
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.seen_starts import runs_one_a_machine
 from codemods.analysis.ranks.several_processes import is_without_rank
+from codemods.analysis.short_texts import short
 from codemods.analysis.unbound_names import is_unbound
 from codemods.analysis.wrapped.near_wraps import near_wraps
 from codemods.analysis.wrapped.resumed_states import Resumed, resumed_states, shows_processes
@@ -182,7 +183,7 @@ def _may_be_on_a_gpu(data: bytes) -> bool:
 def _kept(project: Project, module: SourceModule, found: Resumed) -> str:
     """What may keep a tensor on the device that it is loaded to; "" where nothing does."""
     if found.others:
-        return f"assumes that `{' '.join(module.text_of(found.others[0]).split())[:60]}` works with tensors on the CPU as well"
+        return f"assumes that `{short(module, found.others[0])}` works with tensors on the CPU as well"
     for call in found.fills:
         receiver = dotted(call.func.value) if isinstance(call.func, ast.Attribute) else ""
         if not receiver or _OWN.search(last(receiver).lower()) or any(k.arg == "assign" for k in call.keywords):

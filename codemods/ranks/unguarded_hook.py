@@ -209,7 +209,7 @@ def _group(module: SourceModule, node: ast.ClassDef, made: Observer, all_made: d
 def _message(function: FunctionNode, effects: Effects, *, hook: bool) -> str:
     files = [e for e in effects.output if e.kind is Kind.FILE]
     opened = [e for e in files if e.called != "write"] or files
-    reached = "every rank runs" if hook else "every rank reaches"
+    reached = "every rank runs" if hook else "every rank calls"
     first = (opened or effects.output)[0]
     done = f"{reached} {function.name}, which {first.kind.value} by {first.text}"
     return f"{done}: the ranks overwrite or repeat each other's output" if opened else f"{done}: that appears once for each rank"

@@ -106,8 +106,8 @@ class UnguardedPrint(DdpCodemod):
       processes runs.
     - Functions that set a logger up, for all that they print: without handlers and a level the other ranks' lines are lost.
     - Half a line (`print("saving ... ", end="")`) whose other half is written elsewhere.
-    - Blank lines (`print()`), lines right above an exit or an `assert` that can fail (with a text of its own: lines that show what
-      it tests), and lines under an argument that every call leaves off (`verbose=False`).
+    - Blank lines (`print()`), lines right above an exit or an `assert` that can fail (with a text of its own: lines that show
+      what it tests), and lines under an argument that every call leaves off (`verbose=False`).
     - Values that a rank has for itself: drawn at random where no common seed is certain, counted over the parameters of its stage
       of a pipeline; lines under a test of its device or environment; numbers of an evaluation step, and of an evaluation loop of
       a Trainer that gathers nothing; numbers in a function that prints other lines for each rank.
@@ -175,7 +175,8 @@ class UnguardedPrint(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or module.holds(b"split_between_processes") or runs_trials(module):
             return
-        yield from with_called_lines(project, module, [f for made in module.functions for f in self._function(module, project, made)])
+        found = [f for function in module.functions for f in self._function(module, project, function)]
+        yield from with_called_lines(project, module, found)
         if not ranks_in_file(project, module) or cannot_be_imported(project, module):
             return
         if not starts_ranks_in_fit(project, module, None):  # the ranks come to nothing else of the script

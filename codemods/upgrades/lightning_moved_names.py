@@ -112,7 +112,7 @@ class LightningMovedNames(DdpCodemod):
     @classmethod
     def commit_subject(cls, findings: Sequence[Finding]) -> str:
         """With the import, where it is one: `Import seed_everything from pytorch_lightning`."""
-        places = {said[1] if (said := _NEW_PLACE.search(finding.message)) else "" for finding in findings}
+        places = {found[1] if (found := _NEW_PLACE.search(finding.message)) else "" for finding in findings}
         home, _, name = places.pop().rpartition(".") if len(places) == 1 else ("", "", "")
         said = f"Import {name} from {home}"
         return said if home and len(said) <= _LONGEST_SUBJECT else cls.subject

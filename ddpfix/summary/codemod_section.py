@@ -77,12 +77,9 @@ def _safe(key: str, findings: Sequence[Finding], detail: Detail, *, some: bool) 
     of_flags = codemod is not None and codemod.topic() == safe_here.FLAGS  # their facts stand in a table
     always = prose(safe_here.everywhere(key)) if some else ""
     safe, others = safe_here.seen(findings)
-    told = f"Safe here: {_rows(safe, detail)}." if safe else ""
     if of_flags:
-        return [always or (_TABLE if some else ""), told]
-    if others and some and not always and not safe:
-        return [f"Safe here: {_rows(others, detail)}."]
-    return [always, told, f"Read in the code: {_rows(others, detail)}." if others else ""]
+        return [safe_here.joined(always, _rows(safe, detail)) or (_TABLE if some else "")]
+    return [safe_here.joined(always, _rows(safe, detail)), f"Read in the code: {_rows(others, detail)}." if others else ""]
 
 
 def _rows(facts: safe_here.Facts, detail: Detail) -> str:

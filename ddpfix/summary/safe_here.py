@@ -49,10 +49,12 @@ def in_words(key: str, findings: Sequence[Finding]) -> str:
     """Why the safe ones of these fixes may be made, as a sentence without places: for a commit message. "" where none is safe."""
     if not any(f.applicability is Applicability.SAFE for f in findings):
         return ""
-    always, (safe, others) = everywhere(key), seen(findings)
-    codemod = codemod_of(key)
-    if safe or (not always and codemod is not None and codemod.topic() != FLAGS):
-        facts = list(safe or others)[:MOST_FACTS]
-        told = f"Safe here: {'; '.join(facts)}." if facts else ""
-        return " ".join(part for part in (always, told) if part)
-    return always
+    always, (safe, _) = everywhere(key), seen(findings)
+    return joined(always, "; ".join(list(safe)[:MOST_FACTS]))
+
+
+def joined(always: str, here: str) -> str:
+    """What holds everywhere and what was seen here, as one sentence."""
+    if always and here:
+        return f"{always.removesuffix('.')}; {here}."
+    return always or (f"Safe here: {here}." if here else "")

@@ -60,7 +60,8 @@ def test_the_first_screen_counts_what_was_left_and_what_could_not_be_read() -> N
     fixed = in_memory({"model.py": MODEL, "told.py": MANY_TOLD}, failed=[Failure("old.py", "line 1: it looks like Python 2")])
     text = render(fixed, context())
     screen = text[: text.index("\n## ")]
-    assert "Found too, and not changed here: 200 places with lost or wrong data (200 without a fix): see [Left alone](#left-alone)." in screen
+    counted = "200 places with lost or wrong data (200 without a fix)"
+    assert f"Found too, and not changed here: {counted}: see [Left alone](#left-alone)." in screen
     assert "1 path was not read, so nothing is known of it: see [Not read](#not-read)." in screen
     assert "### Not read" in text
     assert "- `old.py`: line 1: it looks like Python 2" in text

@@ -38,7 +38,8 @@ def test_a_sentence_that_is_told_of_each_place_lists_no_cases(code: str) -> None
 
 
 def test_a_list_of_cases_is_told_of_no_place() -> None:
-    listed = [c.code for c in catalog.all_codemods() if c.sections().get("Safety", "").startswith(("Safe where", "Safe in", "Safe on"))]
+    said = {c.code: c.sections().get("Safety", "") for c in catalog.all_codemods()}
+    listed = [code for code, text in said.items() if text.startswith(("Safe where", "Safe in", "Safe on"))]
     assert listed and not any(safe_here.everywhere(code) for code in listed)
 
 
@@ -56,13 +57,14 @@ def test_what_was_seen_at_the_place_is_its_reason() -> None:
     text = render(fixed, context())
     assert "ddpfix explain DDP304" not in text and "Safe where" not in text
     part = block(text, "DDP304")
-    assert "Safe here: it stands behind the last statement of `main` (`train.py` 7); each run that comes there has started" in part
+    assert "everything else is done; it stands behind the last statement of `main` (`train.py` 7); each run" in part
     message = " ".join(commit_message(catalog.lookup("DDP304"), fixed.fixed).split())
-    assert "Safe: it runs when everything else is done. Safe here: it stands behind the last statement of `main`; " in message
+    assert "Safe: it runs when everything else is done; it stands behind the last statement of `main`; " in message
 
 
 def test_a_group_that_is_not_always_started_is_asked_for() -> None:
-    some = GROUP.replace('    dist.init_process_group("nccl")', '    if torch.cuda.device_count() > 1:\n        dist.init_process_group("nccl")')
+    start = 'dist.init_process_group("nccl")'
+    some = GROUP.replace(f"    {start}", f"    if torch.cuda.device_count() > 1:\n        {start}")
     (found,) = in_memory({"train.py": some}, codemods=[catalog.lookup("DDP304")]).fixed
     (asked,) = [e.text for e in found.evidence if e.text.startswith("not every run starts a group")]
     assert "is asked first" in asked and not any(e.text.startswith("each run that comes there") for e in found.evidence)
