@@ -57,3 +57,34 @@ def test_a_script_that_python_alone_starts_by_its_variable() -> None:
     text = 'function tune() {\n    program="${ROOT}/tools/train.py";\n    python $program \\\n        --lr 1\n}\ntune\n'
     (found,) = starts(Project.of({"run.sh": text.encode(), "tools/train.py": b"\n"}))
     assert (found.script, found.several, found.flags) == ("train.py", False, frozenset({"lr"}))
+
+
+OFFERED = """\
+```sh
+python -m torch.distributed.launch --nproc_per_node=4
+  # the small one
+  train.py --small
+
+  # the large one
+  tools/large.py --data x
+```
+  late.py
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "several"),
+    [
+        ("train.py", OFFERED, True),
+        ("tools/large.py", OFFERED, True),
+        ("late.py", OFFERED, False),  # behind the end of the block
+        ("tools/large.py", OFFERED.replace("launch --", "launch train.py --"), False),  # the launcher has its script
+        ("tools/large.py", OFFERED.replace("  tools", "tools"), False),  # a line of its own
+        ("tools/large.py", OFFERED.replace("python -m torch.distributed.launch", "# torch.distributed.launch"), False),
+        ("tools/large.py", OFFERED.replace("  tools/large.py", "  see tools/large.py"), False),
+    ],
+)
+def test_a_launcher_with_a_choice_of_scripts_below_it(path: str, text: str, several: bool) -> None:
+    files = {name: TRAIN.encode() for name in ("train.py", "tools/large.py", "late.py")} | {"README.md": text.encode()}
+    project = Project(files, files.get)
+    assert (launched_as_several(project, path) is not None) is several

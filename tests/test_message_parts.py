@@ -113,10 +113,90 @@ def test_what_remains_is_said() -> None:
     rows = source.splitlines()
     assert [(rows[e.line - 1].strip(), e.text) for e in found.remaining] == [
         (OWN, "it names the rank"),
-        ("print('worker lost')", "it speaks of a device or of something that went wrong"),
+        ("print('worker lost')", "it speaks of something that went wrong"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("print('stopping training now')", "it says why this rank stops"),
+        ("print('done on this process')", "it speaks of each process for itself"),
+        ("print('memory', args.device)", "it speaks of the rank's own device, host or process"),
+        ("print('no such file: invalid')", "it speaks of something that went wrong"),
+    ],
+)
+def test_each_line_has_its_own_reason(line: str, why: str) -> None:
+    (found,) = findings_of(UnguardedPrint, script(WAIT, "print('begins')", WAIT, WAIT, WAIT, line, WAIT))
+    assert [e.text for e in found.remaining] == [why]
+
+
+@pytest.mark.parametrize(
+    ("ends", "why"),
+    [
+        ("assert args.ready", "it says why the run ends there"),
+        ("assert loader, 'there is nothing to train on'", "it says why the run ends there"),
+        ("raise ValueError(args)", "it says why the run ends there"),
+        ("assert args.ready, 'nothing is ready'", ""),
+    ],
+)
+def test_an_assert_with_a_text_says_why_by_itself(ends: str, why: str) -> None:
+    source = script(WAIT, "print('begins')", WAIT, WAIT, WAIT, "print('we have', loader)", ends)
+    found = findings_of(UnguardedPrint, source)
+    assert {e.text for f in found for e in f.remaining} == ({why} if why else set())
+    assert len(found) == (1 if why else 2)
 
 
 def test_nothing_remains() -> None:
     (found,) = findings_of(UnguardedPrint, script(WAIT, "print('begins')", WAIT))
     assert found.remaining == ()
+
+
+CALLED = """
+class Parts:
+    def prepare_data(self):
+        print('parts', len(self.names))
+        if self.rank == 0:
+            print('the first')
+
+
+def helper():
+    try:
+        print('help')
+    except OSError:
+        print('gone')
+
+
+def other():
+    print('nobody calls it there')
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "left"),
+    [
+        ("Parts().prepare_data()", "print('parts', len(self.names))"),
+        ("helper()", "print('help')"),
+        ("rank == 0 and helper()", "print('help')"),
+    ],
+)
+def test_what_a_changed_function_calls_remains_too(call: str, left: str) -> None:
+    source = script(WAIT, call, "print('begins')", WAIT) + CALLED
+    found = [f for f in findings_of(UnguardedPrint, source) if f.symbol == "main"]
+    rows = source.splitlines()
+    told = {(rows[e.line - 1].strip(), e.text.partition(", ")[2]) for f in found for e in f.remaining}
+    assert told <= {(left, "which main calls")}
+    assert any(f.remaining for f in found) or call.startswith("rank ==")
+
+
+def test_a_call_of_one_rank_leaves_nothing() -> None:
+    source = script(WAIT, "if rank == 0:", "    Parts().prepare_data()", "print('begins')", WAIT) + CALLED
+    (found,) = [f for f in findings_of(UnguardedPrint, source) if f.symbol == "main"]
+    assert found.remaining == ()
+
+
+def test_lines_that_are_changed_as_well_do_not_remain() -> None:
+    source = script(WAIT, "helper()", "print('begins')", WAIT) + CALLED.replace("    try:", "    dist.barrier()\n    try:")
+    found = findings_of(UnguardedPrint, source)
+    changed = {line for f in found for e in f.edits for line in range(e.span.line, e.span.end_line + 1)}
+    assert not changed & {e.line for f in found for e in f.remaining}

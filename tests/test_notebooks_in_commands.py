@@ -81,7 +81,7 @@ def test_apply_writes_into_the_cells_alone_and_undo_takes_it_back(repo: Path) ->
         assert sources(after) == [GUARDED if s == TRAIN else s for s in sources(data)]
         assert without_sources(after) == without_sources(data)
     again = ddpfix(repo, "apply", ".")
-    assert "Nothing to fix" in again.stdout.decode()
+    assert "No safe fix" in again.stdout.decode()
     assert ddpfix(repo, "undo").returncode == 0
     assert visible(repo) == before
 

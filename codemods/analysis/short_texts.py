@@ -1,15 +1,22 @@
-"""Texts of a program as a message shows them: on one line, cut where they are long."""
+"""Texts of a program as a message shows them: on one line, cut between two words where they are long."""
 
 from __future__ import annotations
 
 import ast
+import re
 
 from codemods.files.source import SourceModule
 
 
 def shortened(text: str, most: int = 60) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 3] + "..."
+    if len(text) <= most:
+        return text
+    end = most - 3
+    word = re.search(r"\w+$", text[:end]) if text[end].isalnum() or text[end] == "_" else None
+    if word is not None and word.start() > most // 2:
+        end = word.start()
+    return text[:end] + "..."
 
 
 def short(module: SourceModule, node: ast.AST) -> str:

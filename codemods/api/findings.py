@@ -95,10 +95,10 @@ class PathStep:
 class Evidence:
     """A reason the reader can check.
 
-    kind: static, several (it shows that processes are meant, and nothing more), way (a step of the way that a value came, nearest
-    first), log, probe, version, text. strength: strong or weak. path and line say where to look, if anywhere; cell and
-    cell_line in a notebook, as those of a Finding. step: what the place is on the ways of the ranks, where the evidence shows
-    two. asked: the question that it answers.
+    kind: static, safe (it says why the fix is safe at this place), several (it shows that processes are meant, and nothing more),
+    way (a step of the way that a value came, nearest first), log, probe, version, text. strength: strong or weak. path and line
+    say where to look, if anywhere; cell and cell_line in a notebook, as those of a Finding. step: what the place is on the ways
+    of the ranks, where the evidence shows two. asked: the question that it answers.
     """
 
     kind: str

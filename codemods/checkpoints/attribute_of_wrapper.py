@@ -151,7 +151,8 @@ class AttributeOfWrapper(DdpCodemod):
         where = _also([(a.node, a.attribute) for a in repair.asked])
         return self.finding(
             module, first.node, f"{first.text}{where}", level=repair.level,
-            edits=repair.edits, evidence=[*_wrapped(first.wrapped), *first.evidence], reason=repair.reason,
+            edits=repair.edits, evidence=[*_wrapped(first.wrapped), *first.evidence, *_why_safe(module, repair)],
+            reason=repair.reason,
             severity="risk" if first.inverse else "data" if first.asks_by_name and first.handed else "",
         )  # fmt: skip
 
@@ -269,6 +270,25 @@ def _repair(
     else:
         reason = "assumes that it runs no forward whose gradients are needed: those would not be averaged"
     return _Repair(asked, edits, _UNSAFE, reason)
+
+
+def _why_safe(module: SourceModule, repair: _Repair) -> Iterable[Evidence]:
+    """Why these places may ask the model inside: each reason once."""
+    if repair.level is not _SAFE:
+        return
+    told = {_harmless_by(module, asked): asked for asked in reversed(repair.asked)}
+    for text, asked in reversed(told.items()):
+        yield Evidence("safe", text, module.path, asked.node.lineno)
+
+
+def _harmless_by(module: SourceModule, one: Asked) -> str:
+    if one.inverse:
+        return "with a wrapper this gives the model inside as before, and without one the model itself"
+    if is_quiet(module, one.node):
+        return f"`{one.attribute}` is asked where no gradient is recorded"
+    if _is_weight(module, one) or one.attribute in _OF_WEIGHTS:
+        return f"`{one.attribute}` reads weights, and runs no forward"
+    return f"the model has `{one.attribute}`, through which no gradient goes"
 
 
 def _is_harmless(module: SourceModule, one: Asked) -> bool:

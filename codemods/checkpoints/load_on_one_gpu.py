@@ -12,6 +12,7 @@ from codemods.analysis.ranks.one_visible_gpu import insists_on_one_gpu
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.seen_starts import runs_one_a_machine
 from codemods.analysis.ranks.several_processes import is_without_rank
+from codemods.analysis.short_texts import short
 from codemods.analysis.unbound_names import is_unbound
 from codemods.analysis.wrapped.near_wraps import near_wraps
 from codemods.analysis.wrapped.resumed_states import Resumed, resumed_states, shows_processes
@@ -141,12 +142,14 @@ class LoadOnOneGpu(DdpCodemod):
         said = f"the project saves `{found.key}` here, from the device that rank 0 trains on"
         reason = _kept(project, module, found)
         again = [Evidence("static", "the same file is read there again", module.path, load.lineno) for load in found.again]
+        copied = "each state that is read goes to `load_state_dict`, which copies it to the device of what it fills"
+        safe = [] if reason else [Evidence("safe", copied, module.path, found.load.lineno)]
         return self.finding(
             module, found.load,
             f"every rank reads this file onto the GPU that it was saved from: GPU 0 holds `{found.key}` once for each process",
             level=Applicability.UNSAFE if reason else Applicability.SAFE,
             edits=[SetKeyword(module.path, module.span(load), "map_location", '"cpu"') for load in (found.load, *found.again)],
-            evidence=[Evidence("static", said, found.saved[0].path, saved.lineno), *_called_in(found), *again],
+            evidence=[Evidence("static", said, found.saved[0].path, saved.lineno), *_called_in(found), *safe, *again],
             reason=reason,
         )  # fmt: skip
 
@@ -180,7 +183,7 @@ def _may_be_on_a_gpu(data: bytes) -> bool:
 def _kept(project: Project, module: SourceModule, found: Resumed) -> str:
     """What may keep a tensor on the device that it is loaded to; "" where nothing does."""
     if found.others:
-        return f"assumes that `{' '.join(module.text_of(found.others[0]).split())[:60]}` works with tensors on the CPU as well"
+        return f"assumes that `{short(module, found.others[0])}` works with tensors on the CPU as well"
     for call in found.fills:
         receiver = dotted(call.func.value) if isinstance(call.func, ast.Attribute) else ""
         if not receiver or _OWN.search(last(receiver).lower()) or any(k.arg == "assign" for k in call.keywords):

@@ -13,7 +13,7 @@ from codemods.analysis.names import dotted, family, qualified
 from codemods.analysis.positions import behind
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Evidence, Finding
+from codemods.api.findings import Applicability, Evidence, Finding, InsertAfter
 from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.rank_names import EXIT_CALLS
 from codemods.files.left_alone import left
@@ -152,9 +152,21 @@ class UnguardedSave(DdpCodemod):
     def _told(self, found: Repair) -> Finding:
         places = [Evidence("static", s.text, s.path, s.line) for s in found.steps]
         return self.finding(
-            found.module, found.at, _message(found), level=found.level, edits=found.edits, evidence=[*places, found.shown],
+            found.module, found.at, _message(found), level=found.level, edits=found.edits,
+            evidence=[*places, found.shown, *_why_safe(found)],
             reason=found.reason,
         )  # fmt: skip
+
+
+def _why_safe(found: Repair) -> Iterator[Evidence]:
+    """What was shown of a save that is left to rank 0."""
+    if found.level is not Applicability.SAFE:
+        return
+    yield Evidence("safe", f"`{found.path}` and what is stored there are the same on every rank", found.module.path, found.line)
+    if any(isinstance(edit, InsertAfter) for edit in found.edits):
+        yield Evidence("safe", "the ranks that go on with the file wait for it at a barrier")
+    else:
+        yield Evidence("safe", "no rank uses the file behind it")
 
 
 def _message(found: Repair) -> str:

@@ -368,6 +368,9 @@ class MissingSetEpoch(DdpCodemod):
         edits, reason, level = told_each_epoch(module, missing, epochs, name, counter)
         if counter is None and outer is not epochs:
             reason = "call `sampler.set_epoch(n)` with the number of the outer loop: that of the inner one comes back each time"
+        if level is Applicability.SAFE and edits:
+            alike = "every rank counts these rounds alike, and keeps its own part of the data"
+            evidence.append(Evidence("safe", alike, module.path, outer.loop.lineno))
         return self.finding(module, at, message, level=level, edits=edits, evidence=evidence, reason=reason)
 
 

@@ -61,7 +61,8 @@ class CommandThatCannotStart(DdpCodemod):
     ```
 
     ## Safety
-    Safe: `python` taken out where a script or `-m` stands behind it; `torchrun` for a wrong name. Unsafe: the blank behind `=`
+    Safe: the command starts nothing as it stands. So is `python` taken out in front of a script or `-m`, and `torchrun` for a
+    wrong name. Unsafe: the blank behind `=`
     taken out; it assumes that the program takes no words without an option. Unsafe: an option of the script with `-` for `_`,
     or the other way round.
 

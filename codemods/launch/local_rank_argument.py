@@ -222,10 +222,16 @@ class LocalRankArgument(DdpCodemod):
                 _UNHEARD if passed or _passes_over(module) else _REFUSED,
                 level=_level(older) if edits else Applicability.DISPLAY,
                 edits=edits,
-                evidence=[Evidence("static", "the GPU is chosen by it", place.module.path, place.node.lineno)],
+                evidence=[
+                    Evidence("static", "the GPU is chosen by it", place.module.path, place.node.lineno),
+                    *([Evidence("safe", _OLD_WAYS, module.path, call.lineno)] if edits and not older else []),
+                ],
                 reason=reason or _assumed(older),
             )  # fmt: skip
             return
+
+
+_OLD_WAYS = "what the command line gives still wins, and without a launcher the old default holds"
 
 
 def _level(older: str) -> Applicability:

@@ -116,7 +116,7 @@ class TorchDistributedLaunch(DdpCodemod):
         if command.use_env:
             if command.starts_one or older or command.strange or not edits or as_old:
                 return None
-            at = Evidence("static", "`--use_env`: the script is handed nothing", command.file.path, command.span.line)
+            at = Evidence("safe", "`--use_env`: the script is handed nothing", command.file.path, command.span.line)
             return self._fixed(command, edits, "", [Readiness(Applicability.SAFE, "", (at,))])
         scripts = scripts_of(project, command)
         ready = [readiness(project, path) for path in scripts]

@@ -105,6 +105,8 @@ class UnboundName(DdpCodemod):
         evidence = [Evidence("static", lost.because, module.path, lost.name.lineno)]
         if brought is not None and brought.path:
             evidence.append(Evidence("static", f"this file has it by `{brought.code}`", brought.path))
+        if edits and level is Applicability.SAFE:
+            evidence += [Evidence("safe", _why_safe(module, lost), module.path)]
         evidence += [Evidence("static", f"it is read here too: {name}", module.path, line) for line in lost.others[:4]]
         return self.finding(
             module, lost.name, f"nothing in this file binds `{name}`: {who}",
@@ -129,6 +131,14 @@ def _repair(module: SourceModule, lost: LostName) -> tuple[tuple[Edit, ...], App
     if family(brought.dotted) == "torch" and in_scope(module, lambda dotted: family(dotted) == "torch") is not None:
         return edits, Applicability.SAFE, ""
     return edits, Applicability.UNSAFE, f"assumes that the same is meant as in {brought.path}"
+
+
+def _why_safe(module: SourceModule, lost: LostName) -> str:
+    """Why the import is the one that was meant, and fails nowhere."""
+    assert lost.brought is not None
+    if lost.brought.dotted in sys.stdlib_module_names:
+        return f"`{lost.brought.dotted}` is a module of Python"
+    return f"each file that imports `{lost.name.id}` takes it from PyTorch, which this file imports as well"
 
 
 def _can_be_written_here(module: SourceModule, brought: Brought) -> bool:

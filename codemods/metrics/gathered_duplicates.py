@@ -11,6 +11,7 @@ from codemods.analysis.loading.cut_gathers import cut_gathers
 from codemods.analysis.loading.gathered_behind import gathered_behind
 from codemods.analysis.loading.gathered_rounds import Round, gathered_rounds
 from codemods.analysis.loading.padded_counts import padded_counts
+from codemods.analysis.short_texts import short
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.files.source import SourceModule
@@ -193,7 +194,7 @@ class GatheredDuplicates(DdpCodemod):
 
     def _gather(self, project: Project, module: SourceModule, found: Round) -> Finding:
         same = [c.func for c in found.calls if isinstance(c.func, ast.Attribute)]
-        what = ", ".join(f"`{' '.join(module.text_of(c.args[0]).split())[:60]}`" for c in found.calls)
+        what = ", ".join(f"`{short(module, c.args[0])}`" for c in found.calls)
         evidence = [Evidence("static", "the batches come from here", found.where.path, found.loop.lineno)]
         if found.beside_lists or _lacks_the_call(project, module):
             why = _LISTS if found.beside_lists else _BY_HAND

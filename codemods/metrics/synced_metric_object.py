@@ -61,7 +61,7 @@ class SyncedMetricObject(DdpCodemod):
 
     ## Safety
     Safe: the argument is ignored for metric objects in every version of Lightning that has both, so nothing changes at run
-    time, on one device or on many.
+    time.
 
     ## Refuses
     - an attribute that is not shown to be a torchmetrics object by every value the class and its project bases give it

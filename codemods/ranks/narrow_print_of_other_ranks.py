@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.narrow_prints import NarrowPrint, narrow_prints
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.short_texts import short
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.data.printed_errors import WAITING
@@ -94,7 +95,7 @@ class NarrowPrintOfOtherRanks(DdpCodemod):
             f"the `print` that these ranks get takes no keywords, and {where} calls it with `{given}=`: TypeError on every rank "
             "but those that keep Python's own"
         )
-        text = " ".join(found.home.text_of(found.call).split())[:60]
+        text = short(found.home, found.call)
         evidence = [Evidence("static", text, found.home.path, line_of(found.call))]
         edits = _repaired(module, found)
         level = Applicability.SAFE if edits else Applicability.DISPLAY

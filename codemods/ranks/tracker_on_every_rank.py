@@ -78,8 +78,8 @@ class TrackerOnEveryRank(DdpCodemod):
     ```
 
     ## Safety
-    Safe: calls of the module `wandb` in a project where no rank but 0 starts a run itself (a `WandbLogger` and transformers'
-    callback start it on rank 0). Rank 0 does what it did. Unsafe: `wandb.init`, which becomes
+    Safe: rank 0 has the only run, and does what it did. So are calls of the module `wandb` in a project where no rank but 0
+    starts a run itself (a `WandbLogger` and transformers' callback start it on rank 0). Unsafe: `wandb.init`, which becomes
     `mode="disabled"` on the other ranks, so that what it returns stays defined and takes every call; and mlflow, which
     starts a run by itself.
 

@@ -398,6 +398,9 @@ class UnguardedFileIo(DdpCodemod):
         same = not only_takes_away(files) and not in_class and writes_the_same(project, module, run.statements)
         guard = guard_edit(project, module, run.first, run.last, spelled.test, alone=not handed.edits)
         edits: list[Edit] = [guard, *spelled.edits, *handed.edits]
+        if level is Applicability.SAFE:
+            what = "each rank has the same to write" if not in_class else "the block puts something out, and does nothing else"
+            evidence.append(Evidence("safe", f"{what}, and rank 0 is known by `{spelled.test}`", module.path, run.first.lineno))
         yield self.finding(
             module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes,
             severity="noise" if same else "",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.files.never_true import is_never_put_out
-from codemods.analysis.output.effects import Effects, Kind, effects_of, phrases
+from codemods.analysis.output.effects import Effects, Kind, effects_of
 from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.left_lines import most_logs_stay
 from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, has_levels_by_rank
@@ -23,6 +23,9 @@ from codemods.data.printed_errors import WAITING
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.rewriting.imports import plan_rank_zero_only
 from codemods.store.project import Project
+
+_LONGEST_SUBJECT = 60  # characters
+_NAMED = 2  # methods in the subject of a commit
 
 
 class UnguardedHook(DdpCodemod):
@@ -99,11 +102,18 @@ class UnguardedHook(DdpCodemod):
 
     code = "DDP201"
     severity = "noise"
-    subject = "Run host-side hooks on one process"
-    must_show = "Files and lines of output come once, not once for each process, and the run goes on behind the hook."
+    subject = "Put out on one process what hooks show"
+    must_show = "Files and lines of output come once, not once for each process, and the run goes on behind them."
     printed = WAITING
     READS_TESTS = False
     TRIGGERS = ((b"def on_",), (b"print", b"open", b"log", b"write", b"save", b"dump", b"plt", b"to_csv", b"remove"))
+
+    @classmethod
+    def commit_subject(cls, findings: Sequence[Finding]) -> str:
+        """With the names of the methods, where they are few: `Run plot_usage on one process`."""
+        names = list(dict.fromkeys(f.symbol.rpartition(".")[2] for f in findings))
+        said = f"Run {' and '.join(names)} on one process"
+        return said if 0 < len(names) <= _NAMED and len(said) <= _LONGEST_SUBJECT else cls.subject
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
@@ -132,6 +142,8 @@ class UnguardedHook(DdpCodemod):
         function = made.function
         message = _message(function, made.effects, hook=made.is_hook)
         evidence = [Evidence("static", e.phrase, e.path, e.line) for e in made.effects.output[:3]]
+        if made.level is Applicability.SAFE and not made.told:
+            evidence.append(_does_nothing_else(module, function))
         if made.told:
             return self.finding(module, function, message, evidence=evidence, reason=made.told)
         planned = plan_rank_zero_only(module)
@@ -163,7 +175,13 @@ class UnguardedHook(DdpCodemod):
             test = f"{function.args.args[2].arg}.is_world_process_zero"
             guard = guard_edit(project, module, body[0], body[-1], test)
             safe = Applicability.SAFE
+            evidence.append(_does_nothing_else(module, function))
             yield self.finding(module, function, message, level=safe, edits=[guard], evidence=evidence)
+
+
+def _does_nothing_else(module: SourceModule, function: FunctionNode) -> Evidence:
+    text = f"{function.name} and what it calls put something out, and change nothing that another rank reads"
+    return Evidence("safe", text, module.path, function.lineno)
 
 
 def _is_dropped_elsewhere(project: Project, effects: Effects) -> bool:
@@ -191,7 +209,7 @@ def _group(module: SourceModule, node: ast.ClassDef, made: Observer, all_made: d
 def _message(function: FunctionNode, effects: Effects, *, hook: bool) -> str:
     files = [e for e in effects.output if e.kind is Kind.FILE]
     opened = [e for e in files if e.called != "write"] or files
-    reached = "every rank runs" if hook else "every rank reaches"
-    if opened:
-        return f"{reached} {function.name}, and {phrases(opened[:1])}: the ranks overwrite or repeat each other's output"
-    return f"{reached} {function.name}, and {phrases(effects.output[:1])}: that appears once for each rank"
+    reached = "every rank runs" if hook else "every rank calls"
+    first = (opened or effects.output)[0]
+    done = f"{reached} {function.name}, which {first.kind.value} by {first.text}"
+    return f"{done}: the ranks overwrite or repeat each other's output" if opened else f"{done}: that appears once for each rank"

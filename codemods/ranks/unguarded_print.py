@@ -10,6 +10,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file, runs_trials
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, ONE_PROCESS_HOOKS
 from codemods.analysis.output.bad_numbers import by_own_data, of_bad_numbers
+from codemods.analysis.output.called_lines import with_called_lines
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, phrases
 from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import has_guard
@@ -105,8 +106,8 @@ class UnguardedPrint(DdpCodemod):
       processes runs.
     - Functions that set a logger up, for all that they print: without handlers and a level the other ranks' lines are lost.
     - Half a line (`print("saving ... ", end="")`) whose other half is written elsewhere.
-    - Blank lines (`print()`), lines right above an exit or an `assert` that can fail, and lines under an argument that every
-      call leaves off (`verbose=False`).
+    - Blank lines (`print()`), lines right above an exit or an `assert` that can fail (with a text of its own: lines that show
+      what it tests), and lines under an argument that every call leaves off (`verbose=False`).
     - Values that a rank has for itself: drawn at random where no common seed is certain, counted over the parameters of its stage
       of a pipeline; lines under a test of its device or environment; numbers of an evaluation step, and of an evaluation loop of
       a Trainer that gathers nothing; numbers in a function that prints other lines for each rank.
@@ -174,8 +175,8 @@ class UnguardedPrint(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or module.holds(b"split_between_processes") or runs_trials(module):
             return
-        for function in module.functions:
-            yield from self._function(module, project, function)
+        found = [f for function in module.functions for f in self._function(module, project, function)]
+        yield from with_called_lines(project, module, found)
         if not ranks_in_file(project, module) or cannot_be_imported(project, module):
             return
         if not starts_ranks_in_fit(project, module, None):  # the ranks come to nothing else of the script

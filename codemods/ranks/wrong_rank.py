@@ -85,14 +85,14 @@ class WrongRank(DdpCodemod):
     ```
 
     ## Safety
-    Safe: a device whose number is the rank of the process group or of `RANK` is given the local one, which is the same on one
-    node. It is taken from above the place, from beside the rank (`args.local_rank`), or from a test round the place
-    (`if args.local_rank != -1:`); where it is not there, from `int(os.environ.get("LOCAL_RANK", rank))`, the same as before where
-    nobody sets it, bound to `local_rank` once where several places ask. Where Slurm or Open MPI gives the rank, it is their
-    variable (`SLURM_LOCALID`). Safe too: `local_rank in (-1, 0)` of parsed TrainingArguments with transformers 5 or later pinned;
-    and the test above the Trainer, for `rank_zero_only.rank` is 0 wherever nobody has set a rank. Unsafe: files, for a cache on a
-    node's own disk is rightly written by local rank 0; `local_rank == 0` of those arguments, which never held in version 5; and a
-    test above the Trainer round a file of a kind that every rank reads.
+    Safe: on one node the local rank is the number that the device has had. It is taken from above the place, from beside
+    the rank (`args.local_rank`), or from a test round the place (`if args.local_rank != -1:`); where it is not there, from
+    `int(os.environ.get("LOCAL_RANK", rank))`, the same as before where nobody sets it, bound to `local_rank` once where
+    several places ask. Where Slurm or Open MPI gives the rank, it is their variable (`SLURM_LOCALID`). Safe too:
+    `local_rank in (-1, 0)` of parsed TrainingArguments with transformers 5 or later pinned; and the test above the Trainer,
+    for `rank_zero_only.rank` is 0 wherever nobody has set a rank. Unsafe: files, for a cache on a node's own disk is
+    rightly written by local rank 0; `local_rank == 0` of those arguments, which never held in version 5; and a test above
+    the Trainer round a file of a kind that every rank reads.
 
     ## Refuses
     - A `torch.device(…)` under a name that its function does not use: silent.

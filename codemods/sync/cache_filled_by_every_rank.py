@@ -19,6 +19,7 @@ from codemods.analysis.files.shared_caches import SharedCache, shared_caches
 from codemods.analysis.files.whole_files import whole_file
 from codemods.analysis.names import qualified
 from codemods.analysis.run_by_ranks import may_be_run_by_ranks
+from codemods.analysis.short_texts import short, shortened
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding
 from codemods.data.printed_errors import HALF_WRITTEN
@@ -203,7 +204,7 @@ class CacheFilledByEveryRank(DdpCodemod):
     def _fetched(self, module: SourceModule, fetch: Fetch, others: Sequence[Fetch] = ()) -> Finding:
         what = _text(module, fetch.call)
         clip = what.endswith("clip.load")
-        folder = " ".join(module.text_of(fetch.folder).split())[:60] if fetch.folder is not None else ""
+        folder = short(module, fetch.folder) if fetch.folder is not None else ""
         hub = qualified(module, fetch.call.func) in OF_HUB
         where = f"`{folder}`" if folder else "the cache of torch.hub" if hub else "~/.cache/clip" if clip else "its folder"
         message = (
@@ -235,7 +236,7 @@ class CacheFilledByEveryRank(DdpCodemod):
         here = found.write.module is module
         edits = whole_file(project, module, found) if here else []
         at = module.statement_of(found.write.call if here else found.asked.call)
-        path = text_of_path(module, found.asked.path)[:60]
+        path = shortened(text_of_path(module, found.asked.path))
         message = (
             f"the other ranks wait until `{path}` is there (line {found.asked.call.lineno}), and rank 0 writes it in place "
             f"({_place(module, found.write.module, found.write.call)}): it is there as soon as it is opened, and they read it "
@@ -261,7 +262,7 @@ class CacheFilledByEveryRank(DdpCodemod):
             Evidence("static", _text(module, found.asked.call), module.path, found.asked.call.lineno),
             *(Evidence("static", _text(s.module, s.call), s.module.path, _line(s.call)) for s in (write, found.read)),
         ]
-        path = text_of_path(module, found.asked.path)[:60]
+        path = shortened(text_of_path(module, found.asked.path))
         who = "rank 0" if found.by_zero else "each that does not find it"
         later = is_of_each_round(found.way, found.asked.path) and starts_its_ranks(project, module)
         when = "from the second round of the loop on, when the first `fit` has started the others, " if later else ""

@@ -17,6 +17,7 @@ from codemods.analysis.guards.told_collectives import grouped, message, message_
 from codemods.analysis.guards.told_collectives import guarded_here as _sites
 from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_collectives
 from codemods.analysis.ranks.forwards_behind_guards import calls_told_behind
+from codemods.analysis.short_texts import short
 from codemods.analysis.variance.exclusive_tests import excludes
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import under_rank_tests
@@ -156,7 +157,7 @@ class EarlyReturnBeforeCollective(DdpCodemod):
             yield self._late(module, found_late)
 
     def _late(self, module: SourceModule, found: AskedMeanwhile) -> Finding:
-        path = " ".join(module.text_of(found.asked.path).split())[:60]
+        path = short(module, found.asked.path)
         removes = found.change.act is Act.REMOVES
         does, sees = ("removes", "no longer finds it") if removes else ("makes", "finds it")
         change, wait = (_place(module, s.module, s.call) for s in (found.change, found.wait))

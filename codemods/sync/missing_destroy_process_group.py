@@ -81,7 +81,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
     ```
 
     ## Safety
-    Safe: it runs when everything else is done; where a run may have started no group, it asks for one first: by the test of
+    Safe: it runs when everything else is done. Where a run may have started no group, it asks for one first: by the test of
     its start, which still holds, by a function of the project that answers just that, or by torch's own. It is put into no
     `finally`, as after an error on one rank the destruction may wait for the others, and a barrier is not put in front of it.
 
@@ -146,6 +146,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
         if at is not None and not name:
             reason = "the script does not import torch: the import and the call have to be written"
         edits: list[Edit] = []
+        safe: list[Evidence] = []
         if at is not None and name:
             started = has_group_above(project, module, at) if before else has_group_below(project, module, at)
             destroys = f"{name}.destroy_process_group()"
@@ -154,6 +155,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
             brought = _plan_destruction(module) if started or test else ()
             destroys = "destroy_process_group()" if brought else destroys
             code = destroys if started else _asked(project, entry, name, destroys, test)
+            safe = [_of_place(entry, at, before=before), _of_group(starting, start, code, started=started)]
             edits = [edit(module.path, module.span(at), code), *brought]
         anchor: ast.AST = at if at is not None else (entry.function or start)
         return self.finding(
@@ -166,9 +168,27 @@ class MissingDestroyProcessGroup(DdpCodemod):
             evidence=[
                 Evidence("static", f"{starting.text_of(start.func)} starts it", starting.path, start.lineno),
                 Evidence("static", "nothing that the program comes to calls destroy_process_group"),
+                *safe,
             ],
             reason=reason,
         )
+
+
+def _of_place(entry: Entry, at: ast.stmt, *, before: bool) -> Evidence:
+    """Why nothing that needs the group comes behind it."""
+    module, function = entry.module, entry.function
+    if before:
+        end = "the return" if isinstance(at, ast.Return) else "the exit"
+        return Evidence("safe", f"{end} stands right behind it, and nothing else", module.path, at.lineno)
+    whose = f"of `{function.name}`" if function is not None and at is function.body[-1] else "of the script"
+    return Evidence("safe", f"it stands behind the last statement {whose}", module.path, at.lineno)
+
+
+def _of_group(starting: SourceModule, start: ast.Call, code: str, *, started: bool) -> Evidence:
+    """Why there is a group to destroy, or what is asked first."""
+    if started:
+        return Evidence("safe", "each run that comes there has started the group", starting.path, start.lineno)
+    return Evidence("safe", f"not every run starts a group, so `{code.partition(chr(10))[0].rstrip(':')}` is asked first")
 
 
 def _plan_destruction(module: SourceModule) -> tuple[Edit, ...]:

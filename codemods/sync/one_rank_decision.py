@@ -22,6 +22,7 @@ from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.names import dotted, family
 from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.analysis.short_texts import short
+from codemods.analysis.variance.consequences import consequence, without_loss
 from codemods.analysis.variance.exits import is_failure
 from codemods.analysis.variance.guesses import is_guess
 from codemods.analysis.variance.mismatches import Form as Parting
@@ -29,7 +30,7 @@ from codemods.analysis.variance.mismatches import Mismatch, mismatches_in
 from codemods.analysis.variance.values import Cause, Link
 from codemods.analysis.variance.wording import after_an_error, chain, head, message
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, Severity
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter
 from codemods.data.printed_errors import WAITING
 from codemods.data.rank_variance import COLLECTIVE_WORDS, SERVERS
 from codemods.files.left_alone import left
@@ -42,7 +43,6 @@ _PROCESSES = (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"Dist
 _OWN_WORDS = (b"should_stop", b"should_training_stop", b"finally", b"sys.exit", b"exit()", b"exit(0)", b"isnan", b"isfinite",
               b"isinf", b"return None", b"early_stop", b"stop_early", b"EarlyStop")  # fmt: skip
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
-_RATES: dict[Parting, Severity] = {Parting.PLATEAU: "data", Parting.RATE: "data"}  # nobody waits: the weights part
 
 
 class OneRankDecision(DdpCodemod):
@@ -183,6 +183,7 @@ class OneRankDecision(DdpCodemod):
                 edits=edits,
                 evidence=shown,
                 reason=reason,
+                severity=without_loss(project, module, found.node) if found.form is Form.NO_LOSS else "",
             )
         caught = swallowed(project, module) if module.holds(b"except") else ()
         whole = {found.node.lineno for found in caught if found.handler is not None}  # DDP309 tells these
@@ -229,7 +230,7 @@ class OneRankDecision(DdpCodemod):
                 told |= also
                 yield self.finding(
                     module, at, told_as, evidence=chain(parted), level=_UNSAFE if edits else _DISPLAY, edits=edits,
-                    reason=ASSUMED if edits else _advice(project, module, parted), severity=_RATES.get(parted.form, ""),
+                    reason=ASSUMED if edits else _advice(project, module, parted), severity=consequence(project, module, parted),
                 )  # fmt: skip
 
         for tested in sums_left_out(project, module):

@@ -88,10 +88,10 @@ class RemovedTrainingArgument(DdpCodemod):
     ```
 
     ## Safety
-    Safe: every version that the nearest requirement file, or the environment that a job file names, allows has the new name, or,
-    for what goes, has no such parameter and never did anything else; reads of the same object go along
-    (`args.evaluation_strategy`). Unsafe where other code reads the old attribute, or where it is assumed which mapping of a file
-    the training arguments are made of.
+    Safe: the versions that the project allows refuse what stands here. Each of them, by the nearest requirement file, or the
+    environment that a job file names, has the new name, or, for what goes, never did anything else; reads of the same object go
+    along (`args.evaluation_strategy`). Unsafe where other code reads the old attribute, or where it is assumed which mapping of a
+    file the training arguments are made of.
 
     ## Refuses
     - no file pins transformers, and no install script or image installs a version of it, or the pin allows versions on both

@@ -11,8 +11,9 @@ from codemods.analysis.trainer.gone_hooks import gone_hooks
 from codemods.analysis.trainer.gone_names import gone_row, module_gone, root_is_package, split
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
 from codemods.analysis.trainer.moved_imports import Old, moved_edits
+from codemods.analysis.unused_modules import is_unused
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Finding, RenameName
+from codemods.api.findings import Applicability, Evidence, Finding, RenameName, Severity
 from codemods.data.lightning_names import (
     GONE,
     GONE_CALLBACK_HOOKS,
@@ -23,12 +24,16 @@ from codemods.data.lightning_names import (
     OLD_HOLDERS,
     STRATEGY_SINCE,
     Gone,
+    Moved,
 )
 from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _WORDS = tuple(dict.fromkeys(n.encode() for n in (*(m.name for m in MOVED.values()), *(g.name for g in GONE if g.name))))
 _HOOKS = tuple(f"def {name}(".encode() for name in (*GONE_HOOKS, *GONE_CALLBACK_HOOKS))
+_NEW_PLACE = lazy(r" has no \w+ from Lightning [\d.]+ on: it is ([\w.]+)$")  # of one name in an import
+_LONGEST_SUBJECT = 60  # characters
 _MODULES = tuple(dict.fromkeys(last(g.module).encode() for g in GONE if not g.name))
 
 
@@ -72,8 +77,8 @@ class LightningMovedNames(DdpCodemod):
     ```
 
     ## Safety
-    Safe: the new place is one of every version since 1.2, or of every version that the nearest pin allows, or the setting
-    `target-lightning` asks for it; the name is the same object. Unsafe: nothing pins Lightning, or the pin allows versions on
+    Safe: the name is the same object. The new place is one of every version since 1.2, or of every version that the nearest pin
+    allows, or the setting `target-lightning` asks for it. Unsafe: nothing pins Lightning, or the pin allows versions on
     both sides of the move.
 
     ## Refuses
@@ -95,7 +100,7 @@ class LightningMovedNames(DdpCodemod):
 
     code = "DDP803"
     severity = "crash"
-    subject = "Take names of Lightning from where they are now"
+    subject = "Import the names of Lightning that have moved"
     must_show = "The program starts with the version of Lightning that is installed."
     printed = (
             "ModuleNotFoundError: No module named 'pytorch_lightning",
@@ -103,6 +108,14 @@ class LightningMovedNames(DdpCodemod):
             "has no attribute 'training_type_plugin'",
         )
     TRIGGERS = ((b"lightning",), (*_WORDS, *_MODULES, *_HOOKS, b"training_type_plugin", b"accelerator.barrier"))
+
+    @classmethod
+    def commit_subject(cls, findings: Sequence[Finding]) -> str:
+        """With the import, where it is one: `Import seed_everything from pytorch_lightning`."""
+        places = {found[1] if (found := _NEW_PLACE.search(finding.message)) else "" for finding in findings}
+        home, _, name = places.pop().rpartition(".") if len(places) == 1 else ("", "", "")
+        said = f"Import {name} from {home}"
+        return said if home and len(said) <= _LONGEST_SUBJECT else cls.subject
 
     @classmethod
     def appendix(cls) -> str:
@@ -163,8 +176,9 @@ class LightningMovedNames(DdpCodemod):
             f"{package}.{first.old} has no {names} from Lightning {_v(first.gone)} on: it is {where}",
             level=Applicability.DISPLAY if why else weakest.level,
             edits=edits,
-            evidence=weakest.evidence,
+            evidence=(*weakest.evidence, *(_is_there(package, o.moved, s) for o, s in judged if not why and not s.assumes)),
             reason=why or weakest.assumes,
+            severity=_severity(project, module),
         )
 
     def _module(self, module: SourceModule, project: Project, node: ast.Import) -> Iterator[Finding]:
@@ -196,9 +210,11 @@ class LightningMovedNames(DdpCodemod):
                 code = ".".join(p for p in (root, moved.new, moved.new_name) if p)
                 message = f"{written} is gone from Lightning {_v(moved.gone)} on: it is {code}"
                 edit = RenameName(module.path, module.span(node), code)
+                there = [] if known.assumes else [_is_there(package, moved, known)]
                 yield self.finding(
-                    module, node, message, level=known.level, edits=[edit], evidence=known.evidence, reason=known.assumes
-                )
+                    module, node, message, level=known.level, edits=[edit], evidence=[*known.evidence, *there],
+                    reason=known.assumes,
+                )  # fmt: skip
             return
         gone = next((g for g in GONE if g.name == own and g.module == at), None) or module_gone(inner, exact=True)
         if gone is None or not root_is_package(module, node):
@@ -231,6 +247,19 @@ class LightningMovedNames(DdpCodemod):
             evidence=known.evidence,
             reason=why or known.assumes,
         )
+
+
+def _severity(project: Project, module: SourceModule) -> Severity:
+    """An import in a file that no program of the project imports ends whoever does, and no run of today."""
+    return "risk" if is_unused(project, module.path) else ""
+
+
+def _is_there(package: str, moved: Moved, known: Standing) -> Evidence:
+    """That each version which may run has the new place."""
+    place = f"{package}.{moved.place}"
+    if moved.since <= (1, 2) or not known.evidence:
+        return Evidence("safe", f"{place} is there in every Lightning since 1.2")
+    return Evidence("safe", f"{place} is there from Lightning {_v(moved.since)} on, and no older one may run here")
 
 
 def _asks(module: SourceModule, node: ast.AST) -> bool:

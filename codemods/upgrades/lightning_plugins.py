@@ -81,8 +81,8 @@ class LightningPlugins(DdpCodemod):
     ```
 
     ## Safety
-    Safe: every version that the nearest pin allows has the new place and no longer the old one, or `target-lightning` asks for
-    it; the class takes the same arguments. Unsafe: nothing pins Lightning, or the pin allows versions on both sides;
+    Safe: the class takes the same arguments at its new place. Every version that the nearest pin allows has that and no longer
+    the old one, or `target-lightning` asks for it. Unsafe: nothing pins Lightning, or the pin allows versions on both sides;
     `strategy=` stands beside it, which the plug-in replaced.
 
     ## Refuses

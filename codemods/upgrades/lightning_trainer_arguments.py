@@ -97,8 +97,8 @@ class LightningTrainerArguments(DdpCodemod):
     ```
 
     ## Safety
-    Safe: the value is a literal that means the same under its new name, and every version that the nearest pin allows has that
-    name, or the setting `target-lightning` asks for it. Unsafe: nothing pins Lightning, or the pin allows versions on both sides;
+    Safe: the value is a literal that means the same under its new name. Every version that the nearest pin allows has that name,
+    or the setting `target-lightning` asks for it. Unsafe: nothing pins Lightning, or the pin allows versions on both sides;
     the value is no literal (`gpus=args.gpus`); a key of a file, which a command line may give by its old name; several devices
     without a strategy, which start otherwise in Lightning 2; a path that moves to the one `fit(…)`.
 

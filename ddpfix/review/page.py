@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent / "static"
 SCRIPTS = ("data.js", "decisions.js", "cards.js", "lists.js", "keys.js", "deliver.js")
 AROUND = 3  # lines about a place that is only told
-BY = {"static": "source", "way": "source", "log": "a log", "probe": "a probed run", "version": "a pin", "text": "text"}
+BY = {
+    "static": "source", "safe": "source", "way": "source", "log": "a log", "probe": "a probed run", "version": "a pin",
+    "text": "text",
+}  # fmt: skip
 LEVELS = {"safe": "safe", "unsafe": "unsafe", "display": "reported"}
 Read = Callable[[str], bytes | None]
 

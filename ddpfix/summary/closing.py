@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Sequence
 
 from codemods.api.findings import Finding
@@ -14,6 +15,8 @@ from ddpfix.summary.places import by_code, by_file, codemod_of, offered, told, u
 from ddpfix.summary.review_section import counts
 
 ROWS = 8
+_ASKED = 5  # findings of level unsafe that are named
+_INNER = "    "
 WIDTH = 110
 
 
@@ -36,7 +39,10 @@ def _nothing(fixed: Fixed) -> list[str]:
     if not report.parsed and not report.failed and not fixed.left:
         return [f"Nothing distributed here: {seen} seen, none with a word of distributed training."]
     more = unstarted(report.left_out)
-    return [f"Nothing to fix in {seen}.", *_left(fixed, None), *([more] if more else [])]
+    waiting = len(offered(fixed))
+    need = "needs" if waiting == 1 else "need"
+    said = f"No safe fix in {seen}; {waiting} that {need} your answer." if waiting else f"Nothing to fix in {seen}."
+    return [said, *_left(fixed, None), *([more] if more else [])]
 
 
 def _where(fixed: Fixed, context: Context) -> list[str]:
@@ -79,7 +85,7 @@ def _reviewed(context: Context) -> list[str]:
 def _left(fixed: Fixed, context: Context | None) -> list[str]:
     out = []
     if found := offered(fixed):
-        out.append(f"Left as unsafe: {_codes(found)}. With --unsafe-fixes they are fixed too; each names what it assumes.")
+        out += _few(_asked(found), "finding", head=f"Left as unsafe: {_codes(found)}, made with --unsafe-fixes:", most=_ASKED)
     if found := told(fixed):
         out.append(f"Reported, not fixed: {_codes(found)}. `ddpfix check` says why.")
     if failed := unmade(fixed):
@@ -89,6 +95,21 @@ def _left(fixed: Fixed, context: Context | None) -> list[str]:
         rows = [_short(f"  {f.path}: {f.error}") for f in broken]
         out += _few(rows, "file", head="Could not be read:", most=3)
     return out
+
+
+def _asked(found: Sequence[Finding]) -> list[str]:
+    """A row for each that an answer would decide: where it is, what is wrong, and what the fix assumes, the worst first."""
+    ordered = sorted(found, key=lambda f: (f.severity_rank, f.path, f.span))
+    return [_row(f"{f.place} {f.code}: {f.message}", f.reason) for f in ordered]
+
+
+def _row(said: str, reason: str) -> str:
+    return "\n".join([*_two_lines(said, "  "), *_two_lines(reason, _INNER)])
+
+
+def _two_lines(text: str, first: str) -> list[str]:
+    plain = " ".join(text.replace("`", "").split())
+    return textwrap.wrap(plain, WIDTH, initial_indent=first, subsequent_indent=_INNER, max_lines=2, placeholder=" …")
 
 
 def _codes(found: Sequence[Finding]) -> str:
@@ -122,4 +143,4 @@ def _few(rows: list[str], noun: str, several: str = "", *, head: str = "", most:
 
 def _short(text: str) -> str:
     flat = text.rstrip().replace("\n", " ").replace("`", "")
-    return flat if len(flat) <= WIDTH else flat[: WIDTH - 2] + " …"
+    return flat if len(flat) <= WIDTH else f"{flat[: WIDTH - 1].rpartition(' ')[0].rstrip() or flat[: WIDTH - 2]} …"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codemods.api.findings import Applicability, Evidence, Finding
 from ddpfix.project_renames import renamed
 from ddpfix.results import Fixed
-from ddpfix.summary import checks
-from ddpfix.summary.commit_messages import LONGEST_CONDITION, said_of
+from ddpfix.summary import checks, safe_here
+from ddpfix.summary.commit_messages import said_of
 from ddpfix.summary.excerpts import Hunk
 from ddpfix.summary.markdown import code, fence, folded_up, numbers, plural, prose, sentence
 from ddpfix.summary.must_show import must_show
@@ -20,8 +19,7 @@ from ddpfix.summary.remaining_lines import remaining
 from ddpfix.summary.told_alike import alike
 
 MOST_KINDS = 6  # of messages
-MOST_FACTS = 3
-SEVERAL = "several"  # the kind of evidence that only shows that processes are meant
+_TABLE = "Safe by what was checked of the model, in the table below."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ class Detail:
     groups: int = 40
     pictures: int = 3
     kinds: int = MOST_KINDS
-    facts: int = MOST_FACTS
+    facts: int = safe_here.MOST_FACTS
 
 
 def section(key: str, findings: Sequence[Finding], hunks: Sequence[Hunk], fixed: Fixed, detail: Detail) -> list[str]:
@@ -66,33 +64,26 @@ def _told(findings: Sequence[Finding], detail: Detail) -> list[str]:
 def _why(key: str, findings: Sequence[Finding], detail: Detail) -> list[str]:
     """Why it may be changed: what makes it safe, what was seen here, and what was assumed."""
     unsafe = [f for f in findings if f.applicability is Applicability.UNSAFE]
-    shown = [condition(key)] if len(unsafe) < len(findings) else []
-    if (codemod := codemod_of(key)) is None or codemod.topic() != "flags":
-        shown += _facts(findings, detail)
-    out = [" ".join(shown)]
+    out = [" ".join(part for part in _safe(key, findings, detail, some=len(unsafe) < len(findings)) if part)]
     for group in by_reason(unsafe):
         reason = group.reason if group.findings[0].reason else "see `ddpfix explain`"
         out.append(f"Not checked, at {where(group.findings, detail.files)}: {sentence(reason)}")
     return [text for text in out if text]
 
 
-def condition(key: str) -> str:
-    """The first sentence of what makes a fix safe; where that lists cases, the name of the command that has them all."""
+def _safe(key: str, findings: Sequence[Finding], detail: Detail, *, some: bool) -> list[str]:
+    """What makes it safe, and what was read in the code. some: whether any of the fixes is safe."""
     codemod = codemod_of(key)
-    safety = codemod.sections().get("Safety", "") if codemod else ""
-    first = re.split(r"(?<=[.!?])\s+(?=[A-Z`])", " ".join(safety.split("\n\n")[0].split()))[0]
-    return prose(first) if 0 < len(first) <= LONGEST_CONDITION else f"Safe by the conditions that `ddpfix explain {key}` lists."
+    of_flags = codemod is not None and codemod.topic() == safe_here.FLAGS  # their facts stand in a table
+    always = prose(safe_here.everywhere(key)) if some else ""
+    safe, others = safe_here.seen(findings)
+    if of_flags:
+        return [safe_here.joined(always, _rows(safe, detail)) or (_TABLE if some else "")]
+    return [safe_here.joined(always, _rows(safe, detail)), f"Read in the code: {_rows(others, detail)}." if others else ""]
 
 
-def _facts(findings: Sequence[Finding], detail: Detail) -> list[str]:
-    """What was read in the code, each once with its places; that the file has to do with several processes proves nothing."""
-    facts: dict[str, list[Evidence]] = {}
-    for finding in findings:
-        for evidence in finding.evidence:
-            if evidence.kind != SEVERAL:
-                facts.setdefault(" ".join(evidence.text.split()), []).append(evidence)
-    rows = [f"{prose(text)}{_places(found)}" for text, found in list(facts.items())[: detail.facts]]
-    return [f"Read in the code: {'; '.join(rows)}."] if rows else []
+def _rows(facts: safe_here.Facts, detail: Detail) -> str:
+    return "; ".join(f"{prose(text)}{_places(found)}" for text, found in list(facts.items())[: detail.facts])
 
 
 def _places(found: Sequence[Evidence]) -> str:

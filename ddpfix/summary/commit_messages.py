@@ -10,6 +10,7 @@ from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Finding
 from ddpfix import catalog
 from ddpfix.project_renames import renamed
+from ddpfix.summary import safe_here
 from ddpfix.summary.markdown import bare, described, plural
 from ddpfix.summary.places import by_file, codemod_of, spots
 from ddpfix.summary.told_alike import Alike, alike
@@ -18,9 +19,6 @@ SUBJECT = 72
 WIDTH = 72
 MOST_FILES = 12
 MOST_KINDS = 6  # of messages
-LONGEST_CONDITION = 200  # characters
-
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
 SUMMARY_COMMIT = """\
 Add DDPFIX_SUMMARY.md
@@ -84,7 +82,7 @@ def commit_message(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
         parts += [*_paragraphs(_summary(codemod, findings)), *_paragraphs(described(sections.get("What it does", "")))]
     unsafe = [f for f in findings if f.applicability is Applicability.UNSAFE]
     if ours and len(unsafe) < len(findings):
-        parts += _paragraphs(_condition(sections.get("Safety", "")))
+        parts += _paragraphs(bare(safe_here.in_words(codemod.code, findings)))
     if unsafe:
         reasons = list(dict.fromkeys(bare(f.reason) for f in unsafe if f.reason))
         text = "; ".join(reasons[:3]) + (f"; and {plural(len(reasons) - 3, 'more assumption')}" if len(reasons) > 3 else "")
@@ -105,7 +103,7 @@ def _told(findings: Sequence[Finding]) -> list[str]:
 
 def _others(kind: Alike) -> str:
     rest = kind.findings[1:]
-    said = "The same" if kind.same_words else "Alike, with other names"
+    said = "The same" if kind.same_words else "The same of other names"
     return f"{said}: {_spots(rest)}." if rest else ""
 
 
@@ -113,12 +111,6 @@ def _spots(found: Sequence[Finding]) -> str:
     files = by_file(found)
     shown = [f"{bare(path)} {spots(here)}" for path, here in list(files.items())[:MOST_FILES]]
     return "; ".join([*shown, *([f"and {plural(len(files) - MOST_FILES, 'more file')}"] if len(files) > MOST_FILES else [])])
-
-
-def _condition(safety: str) -> str:
-    """The first sentence of it, where that is short enough to tell of these places and not of a list of cases."""
-    first = _SENTENCE.split(" ".join(textwrap.dedent(safety).split("\n\n")[0].split()))[0]
-    return first if len(first) <= LONGEST_CONDITION else ""
 
 
 def _summary(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:

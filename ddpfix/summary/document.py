@@ -105,7 +105,7 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
     count, files = plural(len(fixed.fixed), "fix", "fixes"), plural(len(fixed.after), "file")
     if not groups:
         return ["# ddpfix: nothing was changed", "", *_counts(fixed), ""]
-    out = [f"# ddpfix: {count} in {files}", "", *_severities(fixed, context.launched, groups)]
+    out = [f"# ddpfix: {count} in {files}", "", *_severities(groups)]
     if unsafe := len(unsafe_fixed(fixed)):
         out.append(f"{len(fixed.fixed) - unsafe} of level safe, {unsafe} of level unsafe: those rest on what was not checked.")
     if context.branch:
@@ -119,19 +119,22 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
     return [*out, *_counts(fixed), f"{ran} {_LINES} {more}", ""]
 
 
-def _severities(fixed: Fixed, launched: frozenset[str], groups: dict[str, tuple[Finding, ...]]) -> list[str]:
-    rows = breakage.breaks_today(groups, (*told(fixed), *offered(fixed)), launched)
+def _severities(groups: dict[str, tuple[Finding, ...]]) -> list[str]:
+    rows = breakage.repairs(groups)
     return [breakage.heading(rows), "", *rows, ""] if rows else []
 
 
 def _counts(fixed: Fixed) -> list[str]:
+    """What was found and is not changed, in a line: how bad, and why not; the rest stands under Left alone."""
     out = []
     seen, rest = told(fixed), offered(fixed)
     if seen or rest or fixed.withdrawn:
-        parts = [f"{plural(len(seen), 'finding')} without a fix"] if seen else []
-        parts += [f"{plural(len(rest), 'finding')} that only `--unsafe-fixes` would fix"] if rest else []
+        parts = [f"{len(seen)} without a fix"] if seen else []
+        parts += [f"{len(rest)} that only `--unsafe-fixes` would fix"] if rest else []
         parts += [f"{plural(len(unmade(fixed)), 'fix', 'fixes')} that could not be made"] if unmade(fixed) else []
-        out.append(f"Left alone, with the reasons below: {', '.join(parts)}.")
+        found = breakage.counted((*seen, *rest, *(f for f, _ in unmade(fixed))))
+        too = "Found too" if fixed.fixed else "Found"
+        out.append(f"{too}, and not changed here: {found} ({', '.join(parts)}): see [Left alone](#left-alone).")
     if failed := fixed.report.failed:
         them = "it" if len(failed) == 1 else "them"
         were = "path was" if len(failed) == 1 else "paths were"

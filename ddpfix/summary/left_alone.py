@@ -11,7 +11,7 @@ from ddpfix.summary.places import Group, by_code, by_reason, offered, skeleton, 
 
 SEVERE = ("crash", "hang", "data")
 FILES, FILES_OF_SEVERE = 6, 20
-MOST_OPEN = 10  # rows; more are folded up
+MOST_OPEN = 5  # rows; more are folded up, and so is what has more of them than there are fixes
 FEW = 20  # findings; bars of fewer say nothing
 
 
@@ -25,7 +25,7 @@ def left_alone(fixed: Fixed, launched: frozenset[str], detail: Detail) -> list[s
         rows.append(f"- and {plural(more, 'more place')} for {plural(len(groups) - detail.groups, 'other reason')}")
     left = sum(len(g.findings) for g in groups)
     shown = bars(fixed) if left + len(fixed.fixed) >= FEW else []
-    if len(rows) > MOST_OPEN:
+    if len(rows) > (min(MOST_OPEN, len(fixed.fixed)) if fixed.fixed else MOST_OPEN):
         rows = folded_up(f"{plural(left, 'finding')}, the worst first", rows)
     if shown and rows:
         rows += ["", *folded_up("All findings, by kind", fence(shown, "text"))]

@@ -22,13 +22,13 @@ class Alike:
 
     @property
     def same_words(self) -> bool:
-        return len({f.message for f in self.findings}) == 1
+        return len({_without_symbol(f) for f in self.findings}) == 1
 
     def others(self, most_files: int, first: frozenset[str] = frozenset()) -> str:
         """Where the others stand, as a sentence that claims no more of them than is true; "" where there are none."""
         if len(self.findings) == 1:
             return ""
-        said = "The same" if self.same_words else "Alike, with other names"
+        said = "The same" if self.same_words else "The same of other names"
         return f"{said}: {where(self.findings[1:], most_files, first)}."
 
 

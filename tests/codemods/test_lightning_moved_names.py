@@ -352,3 +352,50 @@ def test_a_file_that_no_program_imports(more: dict[str, str], *, told: bool) -> 
     program = "import pytorch_lightning as pl\n\nif __name__ == '__main__':\n    pl.Trainer(devices=2).fit(make())\n"
     files = {**PINNED, "train.py": program, **more}
     assert bool(findings_of(LightningMovedNames, MOVED_IMPORT, files, path="parts/averages.py")) is told
+
+
+SEED = "from pytorch_lightning.utilities.seed import seed_everything\n"
+PACKAGE = {**PINNED, "pyproject.toml": "[project]\nname = 'own'\n", "own/__init__.py": ""}
+
+
+@pytest.mark.parametrize(
+    ("files", "severity"),
+    [
+        ({"run.py": "from own.seeds import seed_everything\nseed_everything(1)\n"}, "crash"),
+        ({"run.py": "import own.seeds\nown.seeds.seed_everything(1)\n"}, "crash"),
+        ({"run.py": "print('nothing of it')\n"}, "risk"),
+    ],
+)
+def test_an_import_that_no_program_comes_to_ends_no_run_of_today(files: dict[str, str], severity: str) -> None:
+    (found,) = findings_of(LightningMovedNames, SEED, {**PACKAGE, **files}, path="own/seeds.py")
+    assert found.severity == severity
+
+
+@pytest.mark.parametrize(
+    ("sources", "subject"),
+    [
+        ((SEED,), "Import seed_everything from pytorch_lightning"),
+        ((SEED, SEED), "Import seed_everything from pytorch_lightning"),
+        ((SEED, "from pytorch_lightning.callbacks.base import Callback\n"), "Import the names of Lightning that have moved"),
+    ],
+)
+def test_the_subject_names_the_import(sources: tuple[str, ...], subject: str) -> None:
+    found = [f for source in sources for f in findings_of(LightningMovedNames, source, PINNED)]
+    assert LightningMovedNames.commit_subject(found) == subject
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        (SEED, "pytorch_lightning.seed_everything is there in every Lightning since 1.2"),
+        ("from pytorch_lightning.loggers.base import LightningLoggerBase\n", "and no older one may run here"),
+    ],
+)
+def test_why_the_new_place_is_there(source: str, shown: str) -> None:
+    (found,) = findings_of(LightningMovedNames, source, PINNED)
+    assert [e.text for e in found.evidence if e.kind == "safe" and shown in e.text]
+
+
+def test_a_place_that_an_older_version_lacks_is_no_reason() -> None:
+    (found,) = findings_of(LightningMovedNames, "from pytorch_lightning.loggers.base import LightningLoggerBase\n", OPEN)
+    assert not [e for e in found.evidence if e.kind == "safe"]

@@ -28,11 +28,11 @@ def test_the_example_of_the_documentation() -> None:
     ("before", "after"),
     [
         ("'--local_rank', default=-1, type=int, help='rank'",
-         "'--local_rank', '--local-rank', default=int(os.environ.get(\"LOCAL_RANK\", -1)), type=int, help='rank'"),
+         "'--local_rank', '--local-rank', default=int(os.environ.get('LOCAL_RANK', -1)), type=int, help='rank'"),
         ("'--local-rank', type=int, required=True",
-         "'--local-rank', '--local_rank', type=int, default=os.environ.get(\"LOCAL_RANK\")"),
+         "'--local-rank', '--local_rank', type=int, default=os.environ.get('LOCAL_RANK')"),
         ("'--local_rank', '--local-rank', type=int, default=0",
-         "'--local_rank', '--local-rank', type=int, default=int(os.environ.get(\"LOCAL_RANK\", 0))"),
+         "'--local_rank', '--local-rank', type=int, default=int(os.environ.get('LOCAL_RANK', 0))"),
     ],
 )  # fmt: skip
 def test_forms_of_the_option(before: str, after: str) -> None:
@@ -44,7 +44,7 @@ def test_the_device_chosen_in_other_ways() -> None:
     for use in ("net = net.cuda(args.local_rank)", "d = torch.device('cuda', args.local_rank)", "net.to(args.local_rank)"):
         tail = TAIL.replace("torch.cuda.set_device(args.local_rank)", use)
         after = script(option, tail).replace("'--local_rank'", "'--local_rank', '--local-rank'")
-        after = after.replace("default=0", 'default=int(os.environ.get("LOCAL_RANK", 0))')
+        after = after.replace("default=0", "default=int(os.environ.get('LOCAL_RANK', 0))")
         check_transformed(RULE, script(option, tail), after)
 
 
@@ -106,7 +106,7 @@ def test_an_old_torch_and_own_tests() -> None:
 
 def test_a_spelling_that_the_launcher_of_the_repository_passes() -> None:
     both = script("parser.add_argument('--local_rank', '--local-rank', type=int, default=0)")
-    fixed = both.replace("default=0", 'default=int(os.environ.get("LOCAL_RANK", 0))')
+    fixed = both.replace("default=0", "default=int(os.environ.get('LOCAL_RANK', 0))")
     launched = {"run.sh": "python -m torch.distributed.launch --nproc_per_node 2 train.py\n"}
     check_nothing(RULE, both, files=launched)
     check_transformed(RULE, both, fixed, files={**launched, "README.md": "Or: `torchrun train.py`\n"})
@@ -204,7 +204,7 @@ def test_an_option_with_a_comment_that_the_launcher_fills() -> None:
 
 def test_an_old_torch_that_the_texts_speak_of() -> None:
     source = script("parser.add_argument('--local_rank', type=int, default=0)")
-    options = "'--local_rank', '--local-rank', type=int, default=int(os.environ.get(\"LOCAL_RANK\", 0))"
+    options = "'--local_rank', '--local-rank', type=int, default=int(os.environ.get('LOCAL_RANK', 0))"
     after = script(f"parser.add_argument({options})")
     for said in ("pip install torch==1.9.0\n", "Python 3.7, PyTorch 1.7.1\n", "conda install pytorch cudatoolkit=10.1\n"):
         check_nothing(RULE, source, files={"README.md": said})
@@ -222,7 +222,7 @@ def test_options_beside_those_of_the_started_script() -> None:
 def test_the_call_stays_as_it_is_laid_out() -> None:
     before = script("parser.add_argument(\n    '--local_rank',\n    type=int,\n    default=-1,\n)")
     after = before.replace("    '--local_rank',", "    '--local_rank', '--local-rank',").replace(
-        "default=-1", 'default=int(os.environ.get("LOCAL_RANK", -1))'
+        "default=-1", "default=int(os.environ.get('LOCAL_RANK', -1))"
     )
     check_transformed(RULE, before, after)
 
@@ -230,7 +230,7 @@ def test_the_call_stays_as_it_is_laid_out() -> None:
 # Where the argument comes to the device on a way
 
 SIMPLE = "parser.add_argument('--local_rank', type=int, default=0)"
-AWARE = "parser.add_argument('--local_rank', '--local-rank', type=int, default=int(os.environ.get(\"LOCAL_RANK\", 0)))"
+AWARE = "parser.add_argument('--local_rank', '--local-rank', type=int, default=int(os.environ.get('LOCAL_RANK', 0)))"
 START = "dist.init_process_group('nccl')"
 
 
@@ -408,7 +408,7 @@ def test_a_flag_of_absl_for_an_old_torch() -> None:
 def test_a_line_that_is_commented_out_asks_for_nothing() -> None:
     note = "# args.local_rank = os.environ['LOCAL_RANK']\n"
     before = script("parser.add_argument('--local_rank', type=int, default=0)", f"{note}{TAIL}")
-    option = "parser.add_argument('--local_rank', '--local-rank', type=int, default=int(os.environ.get(\"LOCAL_RANK\", 0)))"
+    option = "parser.add_argument('--local_rank', '--local-rank', type=int, default=int(os.environ.get('LOCAL_RANK', 0)))"
     check_transformed(RULE, before, script(option, f"{note}{TAIL}"), files={"other.py": f"import os\n\n{note}"})
     check_nothing(RULE, before.replace("# args", "args"))
 

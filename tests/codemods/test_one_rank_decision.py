@@ -1950,3 +1950,45 @@ def test_a_best_of_each_rank_that_an_engine_saves_in_another_file() -> None:
 )
 def test_a_save_that_is_not_seen_to_be_an_engines(keeper: str) -> None:
     check_nothing(RULE, KEPT, files={"keeper.py": keeper})
+
+
+@pytest.mark.parametrize(
+    ("pinned", "severity"),
+    [
+        ({"requirements.txt": "lightning==2.2.1\n"}, "hang"),  # the others wait in the backward pass
+        ({"requirements.txt": "lightning>=2.4\n"}, "crash"),  # Lightning refuses None there
+        ({"requirements.txt": "lightning\n"}, "risk"),
+        ({}, "risk"),
+    ],
+)
+def test_what_comes_of_a_step_without_a_loss_depends_on_lightning(pinned: dict[str, str], severity: str) -> None:
+    for lines in (SKIP, ("if torch.isnan(loss):", "    if loss > 1:", "        return loss", "    return None")):
+        (found,) = findings_of(RULE, stepped(*lines), files=pinned)
+        assert found.severity == severity
+
+
+def test_a_module_that_steps_by_itself_leaves_the_others_waiting() -> None:
+    by_hand = stepped(*SKIP).replace("    def training_step", "    automatic_optimization = False\n\n    def training_step")
+    (found,) = findings_of(RULE, by_hand, files={"requirements.txt": "lightning>=2.4\n"})
+    assert found.severity == "hang"
+
+
+STEPPED = """
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+def train(model, loader, optimizer, device):
+    model = DistributedDataParallel(model, device_ids=[device])
+    for batch in loader:
+        loss = model(batch)
+        {first}
+        if loss.item() < 9:
+            {second}
+"""
+
+
+def test_other_weights_are_no_hang() -> None:
+    (found,) = findings_of(RULE, STEPPED.format(first="loss.backward()", second="optimizer.step()"))
+    assert "the weights are not" in found.message and found.severity == "data"
+    found_all = findings_of(RULE, STEPPED.format(first="optimizer.zero_grad()", second="loss.backward()"))
+    assert [f.severity for f in found_all] == ["hang"]

@@ -15,7 +15,7 @@ READY = f"{HEAD}parser.add_argument('--local_rank', type=int, default=int(os.env
 OPTION = "parser.add_argument('--local_rank', type=int, default=0)\n"
 OLD = f"{HEAD}{OPTION}{TAIL}"
 NEW = OLD.replace("'--local_rank'", "'--local_rank', '--local-rank'").replace(
-    "default=0", 'default=int(os.environ.get("LOCAL_RANK", 0))'
+    "default=0", "default=int(os.environ.get('LOCAL_RANK', 0))"
 )
 FILES = {"train.py": READY}
 LAUNCH = "python -m torch.distributed.launch --nproc_per_node=2"
@@ -95,7 +95,7 @@ def test_the_script_is_made_ready_in_the_same_fix() -> None:
     check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
                       files={"train.py": OLD}, changed=new)  # fmt: skip
     needed = OLD.replace("default=0", "required=True")
-    new = {"train.py": NEW.replace('int(os.environ.get("LOCAL_RANK", 0))', 'os.environ.get("LOCAL_RANK")')}
+    new = {"train.py": NEW.replace("int(os.environ.get('LOCAL_RANK', 0))", "os.environ.get('LOCAL_RANK')")}
     check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
                       files={"train.py": needed}, changed=new)  # fmt: skip
 

@@ -1688,3 +1688,27 @@ def test_lines_below_a_heading_that_each_rank_is_to_print(word: str, guarded: in
     found = findings_of(UnguardedPrint, HEADED.format(word=word))
     assert len(found) == guarded
     assert all(f.span.line == 8 for f in found)
+
+
+STATE = "from accelerate import {0}\n"
+ASKED = ("step()", "if state.is_main_process:", "    save()", "step()")
+
+
+@pytest.mark.parametrize("made", ["PartialState", "AcceleratorState"])
+def test_the_state_of_accelerate_has_its_fields_from_the_beginning(made: str) -> None:
+    head = STATE.format(made)
+    before = script(f"state = {made}()", "step()", "print('start')", *ASKED, head=head)
+    after = script(f"state = {made}()", "step()", "if state.is_main_process:", "    print('start')", *ASKED, head=head)
+    check_transformed(UnguardedPrint, before, after)
+
+
+@pytest.mark.parametrize(
+    ("head", "lines"),
+    [
+        ("from accelerate import PartialState\n", ("step()", "print('start')", "state = PartialState()")),  # not bound yet
+        ("from accelerate import PartialState\n", ("if args.many:", "    state = PartialState()", "step()", "print('start')")),
+        ("from accelerate import PartialState\nfrom own import Run\n", ("state = Run()", "step()", "print('start')")),
+    ],
+)
+def test_a_state_that_may_not_be_there_is_not_asked(head: str, lines: tuple[str, ...]) -> None:
+    check_nothing(UnguardedPrint, script(*lines, *ASKED, head=head))

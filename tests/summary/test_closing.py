@@ -24,7 +24,11 @@ def test_branch_commits_fixes_rest_and_commands() -> None:
         "1 fix in 1 file:",
         "  DDP101 unsynced-metric    1  An epoch-level metric is logged from each rank's own share of the data.",
         "",
-        "Left as unsafe: 1 finding in 1 file (DDP101 1). With --unsafe-fixes they are fixed too; each names what it assumes.",
+        "Left as unsafe: 1 finding in 1 file (DDP101 1), made with --unsafe-fixes:",
+        "  step.py:9 DDP101: 'val/loss' is logged at epoch level without being reduced over the ranks: what is shown is",
+        "    rank 0's own number, and EarlyStopping(monitor=…) at step.py:12 decides on each rank by that rank's number",
+        "    a monitor reads this key, so it should be; sync_dist also reduces the value at every training step, which",
+        "    costs a barrier and an all-reduce each time: an epoch value of its own call (on_step=False, …",
         "Reported, not fixed: 1 finding in 1 file (DDP101 1). `ddpfix check` says why.",
         "",
         "Look at:    git log -p 0123456789..ddpfix/fixes",
@@ -73,6 +77,23 @@ def test_nothing_to_fix_tells_what_is_left_and_what_could_not_be_read() -> None:
         "Could not be read:",
         "  old.py: it looks like Python 2",
     ]
+
+
+def test_what_needs_an_answer_is_named_with_what_it_assumes() -> None:
+    fixed = in_memory({"step.py": STEP})
+    first, second, place, _, why, *_ = closing_screen(fixed, context()).splitlines()
+    assert first == "No safe fix in 1 Python file; 1 that needs your answer."
+    assert second == "Left as unsafe: 1 finding in 1 file (DDP101 1), made with --unsafe-fixes:"
+    assert place.startswith("  step.py:9 DDP101: ") and why.startswith("    a monitor reads this key")
+    twice = replace(fixed, left=(*fixed.left, replace(fixed.left[0], id="two")))
+    assert closing_screen(twice, context()).startswith("No safe fix in 1 Python file; 2 that need your answer.\n")
+
+
+def test_of_many_that_need_an_answer_the_first_are_named() -> None:
+    fixed = in_memory({"step.py": STEP})
+    many = replace(fixed, left=tuple(replace(fixed.left[0], id=str(n)) for n in range(12)))
+    lines = closing_screen(many, context()).splitlines()
+    assert sum(line.startswith("  step.py:9 ") for line in lines) == 5 and "  and 7 more findings" in lines
 
 
 def test_whose_name_stands_in_the_commits_is_told() -> None:

@@ -51,7 +51,7 @@ def test_the_first_screen_says_what_breaks_and_how_many_fixes_there_are() -> Non
     assert len(screen.splitlines()) <= 15
     fixed = on_disk(CLASSIFIER).fixed
     assert screen.startswith(f"# ddpfix: {len(fixed)} fixes in ")
-    assert "an epoch-level metric is logged from each rank's own share of the data (DDP101): 2 places fixed" in screen
+    assert "an epoch-level metric is logged from each rank's own share of the data (DDP101): 2 places" in screen
     assert "`ddpfix/fixes` on top of `0123456789ab`" in screen
     assert "No training was run" in screen
 
@@ -60,7 +60,8 @@ def test_the_first_screen_counts_what_was_left_and_what_could_not_be_read() -> N
     fixed = in_memory({"model.py": MODEL, "told.py": MANY_TOLD}, failed=[Failure("old.py", "line 1: it looks like Python 2")])
     text = render(fixed, context())
     screen = text[: text.index("\n## ")]
-    assert "Left alone, with the reasons below: 200 findings without a fix." in screen
+    counted = "200 places with lost or wrong data (200 without a fix)"
+    assert f"Found too, and not changed here: {counted}: see [Left alone](#left-alone)." in screen
     assert "1 path was not read, so nothing is known of it: see [Not read](#not-read)." in screen
     assert "### Not read" in text
     assert "- `old.py`: line 1: it looks like Python 2" in text
@@ -124,14 +125,14 @@ def test_wrong_numbers_come_before_what_only_may_end_a_run() -> None:
     fixed = in_memory(files, unsafe=True, codemods=[catalog.lookup(code) for code in ("DDP503", "DDP101")])
     rows = re.findall(r"^- \*\*(.*?)\*\*: (.*)", render(fixed, context()), re.M)
     assert [title for title, _ in rows] == ["Lost or wrong data", "Crash or hang under conditions"]
-    assert [said.partition("(")[2] for _, said in rows] == ["DDP101): 1 place fixed", "DDP503): 1 place fixed"]
+    assert [said.partition("(")[2] for _, said in rows] == ["DDP101): 1 place", "DDP503): 1 place"]
 
 
 def test_noise_alone_breaks_nothing() -> None:
     fixed = on_disk(CLASSIFIER)
     bars = tuple(f for f in fixed.fixed if f.severity == "noise")
-    assert "What is untidy today:" in render(replace(fixed, fixed=bars, left=()), context())
-    assert "What breaks today, the worst first:" in render(fixed, context())
+    assert "What this tidies up:" in render(replace(fixed, fixed=bars, left=()), context())
+    assert "What this repairs, the worst first:" in render(fixed, context())
 
 
 def test_one_fix_is_a_short_page() -> None:
@@ -168,8 +169,8 @@ def test_what_a_rule_says_stands_once_in_its_section_and_once_among_what_is_left
     text = render(whole, context())
     assert block(text, "DDP101").count("is logged at epoch level without being reduced") == 1
     hooks = block(text, "DDP201")
-    assert hooks.count("` writes: the ranks overwrite or repeat each other's output") == 2  # in a hook, and in what it calls
-    assert hooks.count("prints: that appears once for each rank") == 1
+    assert hooks.count(", which writes by `") == 2  # in a hook, and in what it calls
+    assert hooks.count(", which prints by `print(…)`: that appears once for each rank") == 1
     for finding in in_new_text(whole).fixed:
         assert finding.path in block(text, finding.code) and str(finding.span.line) in block(text, finding.code)
 
@@ -186,7 +187,7 @@ def test_each_codemod_tells_what_happens_why_it_may_and_what_the_test_shows() ->
     part = block(render(on_disk(CLASSIFIER), context()), "DDP101")
     assert part.startswith("### Reduce epoch metrics over the ranks (DDP101): 2 places\n")
     assert "- `classifier/resnet.py:52`: `'val/loss'` is logged at epoch level" in part
-    for begins in ("\n- Safe where every rank is shown", " Read in the code: ", "\n- Test: Each logged value is"):
+    for begins in ("\n- Safe here: every rank runs `validation_step`", " Read in the code: ", "\n- Test: Each logged value is"):
         assert begins in part
     assert "Since Lightning 1.7" not in part  # what is so in general
 
@@ -216,7 +217,7 @@ def test_the_excerpts_of_a_codemod_hold_its_own_changes() -> None:
 def test_findings_that_differ_in_names_only_share_a_line() -> None:
     text = render(in_memory({"model.py": model(30)}), context())
     (line,) = [row for row in text.splitlines() if row.startswith("- `model.py:8`: ")]
-    assert line.endswith(" Alike, with other names: `model.py` 9-37.")
+    assert line.endswith(" The same of other names: `model.py` 9-37.")
     assert text.count("is logged at epoch level without being reduced") == 1
 
 
@@ -247,7 +248,7 @@ def test_an_unsafe_fix_names_what_it_assumes() -> None:
 def test_an_unsafe_fix_that_was_not_made_is_offered() -> None:
     fixed = in_memory({"model.py": MODEL + STEP})
     text = render(fixed, context())
-    assert "1 finding that only `--unsafe-fixes` would fix" in text
+    assert "1 that only `--unsafe-fixes` would fix" in text
     part = section(text, "## Left alone")
     assert f"Unsafe: {prose(fixed.left[0].reason)}" in part
     assert "Not checked, at" not in text

@@ -7,10 +7,9 @@ from dataclasses import replace
 from codemods.api.findings import Finding, Severity
 from ddpfix.results import Fixed
 from ddpfix.summary import render
-from ddpfix.summary.breakage import breaks_today
+from ddpfix.summary.breakage import repairs
 from ddpfix.summary.codemod_section import Detail
 from ddpfix.summary.left_alone import left_alone
-from ddpfix.summary.places import told
 from tests.summary.made import MODEL, context, in_memory, section
 
 
@@ -52,31 +51,41 @@ def test_files_with_a_loss_of_data_are_named() -> None:
     assert "more file" not in row
 
 
-def test_the_first_screen_names_what_stays() -> None:
+def test_the_first_screen_leads_with_what_is_repaired_and_counts_what_stays() -> None:
     fixed = left(("DDP101", "a.py", "noise"), ("DDP203", "b.py", "data"), ("DDP203", "d.py", "data"), ("DDP302", "c.py", "crash"))
-    crash, data, noise = breaks_today({}, told(fixed), frozenset({"d.py"}))
-    assert crash.startswith("- **Crash**: `'val/loss'` is logged at epoch level without being reduced over the ranks (DDP302): ")
-    assert crash.endswith(" not fixed")
-    assert data.index("`d.py:") < data.index("`b.py:")  # a command starts it
-    assert noise == "- **Noise or lost time**: 1 place not fixed (DDP101)"
-    assert crash in render(fixed, context()).split("\n## ")[0]
+    screen = render(fixed, context()).split("\n## ")[0]
+    assert "What this repairs:\n\n- **Lost or wrong data**: " in screen
+    assert "a.py" not in screen and "DDP302" not in screen  # they wait below
+    assert (
+        "Found too, and not changed here: a crash, 2 places with lost or wrong data, noise or lost time in one place "
+        "(4 without a fix): see [Left alone](#left-alone)."
+    ) in screen
 
 
-def test_what_is_fixed_and_what_stays_of_one_code_are_one_part() -> None:
+def test_nothing_is_said_of_what_stays_where_nothing_does() -> None:
+    assert "Found too" not in render(left(), context())
+
+
+def test_what_is_repaired_is_counted_alone() -> None:
     fixed = left(("DDP101", "a.py", "data"))
-    (row,) = breaks_today({"DDP101": fixed.fixed}, told(fixed))
-    assert row.count("DDP101") == 1 and "1 place fixed, `a.py:9` not fixed" in row
+    (row,) = repairs({"DDP101": fixed.fixed})
+    assert row.endswith(" (DDP101): 1 place")
 
 
-def test_many_places_that_stay_are_counted() -> None:
-    (row,) = breaks_today({}, told(left(*(("DDP203", f"m{n}.py", "data") for n in range(5)))))
-    assert row.count("`m") == 3 and row.endswith("; 2 more places not fixed")
+def test_more_lines_than_fixes_are_folded_up() -> None:
+    one = left(("DDP101", "a.py", "data"), ("DDP203", "a.py", "data"))
+    two = replace(one, fixed=(one.fixed[0], replace(one.fixed[0], id="two")))
+    assert "<details>" in left_alone(one, frozenset(), Detail())
+    assert "<details>" not in left_alone(two, frozenset(), Detail())
 
 
-def test_many_lines_are_folded_up_and_few_are_not() -> None:
-    codes = ("DDP101", "DDP103", "DDP202", "DDP203", "DDP204", "DDP205", "DDP302", "DDP303", "DDP304", "DDP305", "DDP306")
-    assert "<details>" in left_alone(left(*((code, "a.py", "data") for code in codes)), frozenset(), Detail())
-    assert "<details>" not in left_alone(left(*((code, "a.py", "data") for code in codes[:9])), frozenset(), Detail())
+def test_more_than_five_lines_are_folded_up_however_many_fixes_there_are() -> None:
+    codes = ("DDP101", "DDP103", "DDP202", "DDP203", "DDP204", "DDP205")
+    some = left(*((code, "a.py", "data") for code in codes))
+    many = tuple(replace(some.fixed[0], id=str(n)) for n in range(9))
+    assert "<details>" in left_alone(replace(some, fixed=many), frozenset(), Detail())
+    assert "<details>" not in left_alone(replace(some, fixed=many, left=some.left[:5]), frozenset(), Detail())
+    assert "<details>" not in left_alone(replace(some, fixed=(), left=some.left[:5]), frozenset(), Detail())
 
 
 def test_it_stands_between_the_fixes_and_the_undoing() -> None:

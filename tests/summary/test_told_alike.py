@@ -13,8 +13,14 @@ ONE = Finding("DDP203", "unguarded-print", "a.py", Span(3, 0, 3, 9), "main", "ev
 def test_the_name_of_the_function_is_no_difference() -> None:
     other = replace(ONE, symbol="fit", message="every rank prints in fit: twice", span=Span(9, 0, 9, 9))
     (kind,) = alike([ONE, other])
+    assert kind.same_words
+    assert kind.others(6) == "The same: `a.py` 9."
+
+
+def test_other_names_are_said_to_be_others() -> None:
+    (kind,) = alike([replace(ONE, message="every rank makes `a`"), replace(ONE, message="every rank makes `b`", path="b.py")])
     assert not kind.same_words
-    assert kind.others(6) == "Alike, with other names: `a.py` 9."
+    assert kind.others(6) == "The same of other names: `b.py` 3."
 
 
 def test_equal_messages_are_the_same() -> None:

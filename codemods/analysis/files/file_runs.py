@@ -143,7 +143,8 @@ def level_of(
     unknown = same_everywhere(module, run.statements)
     if not unknown or is_shown_same(project, module, run.statements):
         return Applicability.SAFE, ""
-    return Applicability.UNSAFE, f"assumes that {', '.join(unknown[:3])} is the same on every rank"
+    what = ", ".join(unknown[:3])
+    return Applicability.UNSAFE, f"assumes that {what} is the same on every rank, or that rank 0's own is all that is wanted"
 
 
 def takes_away(

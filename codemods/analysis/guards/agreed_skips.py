@@ -60,11 +60,15 @@ def agreed_skips(project: Project, module: SourceModule, leaving: ast.stmt | Non
 
 def advice_for_skip(project: Project, module: SourceModule, leaving: ast.stmt | None) -> str:
     """What is to be done about a step that gives no loss, where nothing is repaired."""
+    return _BY_HAND if makes_its_steps(project, module, leaving) else _LOSS_WITHOUT_EFFECT
+
+
+def makes_its_steps(project: Project, module: SourceModule, leaving: ast.stmt | None) -> bool:
+    """True in a module with `automatic_optimization = False`: what its step gives back runs no backward."""
     owner = module.class_of(leaving) if leaving is not None else None
     facts = class_facts(project, module, owner) if owner is not None else None
     given = class_values(project, facts).given.get("automatic_optimization", []) if facts is not None else []
-    by_hand = bool(given) and all(isinstance(g.value, ast.Constant) and g.value.value is False for g in given)
-    return _BY_HAND if by_hand else _LOSS_WITHOUT_EFFECT
+    return bool(given) and all(isinstance(g.value, ast.Constant) and g.value.value is False for g in given)
 
 
 def _skips(module: SourceModule, function: FunctionNode) -> Iterator[ast.If]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from posixpath import basename, dirname, join
 
 from codemods.analysis.job_files.named_files import leaves_its_folder, moved_to, named_file, nearest_file
@@ -38,6 +39,7 @@ _JOINED = lazy(r"\\[ \t]*\n[ \t]*#?")
 _GOES_ON = lazy(r"\\[ \t]*$")
 _ALONE = lazy(r"(?:^|[\s`$>;&(])(?:python[\d.]*|\$\{?PYTHON\}?)\s+(?:-[uOB]\s+)?(-m\s+)?([\w./${}\"'-]+)")
 _SCRIPT = lazy(r"(?<![\w-])[\w./${}()\"'-]*\.py\b|\s-m\s+(?!torch\.|accelerate)[\w.]+")
+_CHOICE = lazy(r"[ \t]+[\w./-]+\.py(?!\S)")  # a line that begins with a script
 _BINARY = lazy(  # a program of another language, or of the system
     r"(?<!\S)[\w./$}{]+\.exe\b|(?<!\S)(?:/usr/bin/|/bin/)?(?:rsync|scp|cp|mv|rm|ls|mkdir|tar|unzip|hostname|nvidia-smi|echo|sleep)\s"
 )
@@ -99,7 +101,7 @@ def _starts(project: Project) -> Iterator[Start]:
         numbers, lines = _whole_lines(text)
         for i, line in enumerate(lines):
             below = lines[i + 1 : i + 3] if not _is_comment(line) else [n for n in lines[i + 1 : i + 3] if _is_comment(n)]
-            for start in _in_line(line, below, shared=shared):
+            for start in _in_line(line, below, shared=shared, choices=_choices(line, lines[i + 1 :])):
                 pinned = (start.launched or not start.several) and starts_one(project, line, alone=alone)
                 pinned = pinned or (narrow and not start.launched and not start.several)
                 several = start.several and not pinned
@@ -169,8 +171,23 @@ def is_pinned_to_one(project: Project, path: str) -> bool:
     return bool(own) and all(s.pinned for s in own or ())
 
 
-def _in_line(line: str, following: list[str], *, shared: bool) -> Iterator[Start]:
-    if launcher := _SEVERAL.search(line):
+def _choices(line: str, below: list[str]) -> list[str]:
+    """The lines of a text that offer one script each for the launcher above them: indented, with comments in between."""
+    if _SEVERAL.search(line) is None or _SCRIPT.search(line) is not None or _is_comment(line):
+        return []
+    depth = len(line) - len(line.lstrip())
+    inner = takewhile(lambda one: not one.strip() or len(one) - len(one.lstrip()) > depth, below)
+    return [one for one in inner if _CHOICE.match(one)]
+
+
+def _in_line(line: str, following: list[str], *, shared: bool, choices: list[str]) -> Iterator[Start]:
+    if (launcher := _SEVERAL.search(line)) and len(choices) > 1:
+        for one in choices:
+            script = _SCRIPT.search(one)
+            assert script is not None  # as its first word
+            yield _start(script[0], one[script.end() :], several=True)
+        return
+    if launcher:
         rest = line[launcher.end() :]
         if not _SCRIPT.search(rest):  # texts break commands off without a word
             rest = " ".join([rest, *following])

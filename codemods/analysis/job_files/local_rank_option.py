@@ -46,9 +46,9 @@ def with_alias(module: SourceModule, call: ast.Call) -> list[Edit]:
     return [InsertAfter(module.path, module.span(statement), code)]
 
 
-def quoted(beside: str, option: str) -> str:
-    """The option in the quotes of the one beside it."""
-    return f"'{option}'" if beside.endswith("'") else f'"{option}"'
+def quoted(beside: str, text: str) -> str:
+    """The text in the quotes of the option beside it."""
+    return f"'{text}'" if beside.endswith("'") else f'"{text}"'
 
 
 def from_environment(module: SourceModule, call: ast.Call, beside: Iterable[ast.Call] = ()) -> tuple[list[Edit], str]:
@@ -71,10 +71,11 @@ def from_environment(module: SourceModule, call: ast.Call, beside: Iterable[ast.
         return [], "`os` has another meaning in this file: import it under another name first"
     written = module.text_of(default) if default is not None else "None"
     name = planned.name
-    code = f'int({name}.environ.get("LOCAL_RANK", {written}))'
-    if written == "None":
-        code = f'{name}.environ.get("LOCAL_RANK")'
     first = next(a for a in call.args if isinstance(a, ast.Constant) and a.value in SPELLINGS)
+    variable = quoted(module.text_of(first), "LOCAL_RANK")  # scripts with the same line get the same line
+    code = f"int({name}.environ.get({variable}, {written}))"
+    if written == "None":
+        code = f"{name}.environ.get({variable})"
     spelled = ", ".join([module.text_of(first), *(quoted(module.text_of(first), s) for s in missing)])
     if "required" not in given:  # piece by piece: the rest of the call stays as it is laid out
         new = _spliced(module, call, [(first, spelled), *([(default, code)] if default is not None else [])])

@@ -150,7 +150,7 @@ def _without_option(project: Project, script: str, paths: list[str]) -> Readines
         if any(word in data for word in _ENVIRONMENT):
             return Readiness(Applicability.SAFE, "", (_shown(project, path, b"LOCAL_RANK", "takes LOCAL_RANK"),))
         if _OF_ALL_RANKS.search(data):
-            return Readiness(Applicability.SAFE, "", (Evidence("static", "works its GPU out of the rank", path, _line(data)),))
+            return Readiness(Applicability.SAFE, "", (Evidence("safe", "works its GPU out of the rank", path, _line(data)),))
     for path in paths:
         data = project.read(path) or b""
         if b"TrainingArguments" in data and b"transformers" in data:
@@ -194,16 +194,16 @@ def _of_option(modules: list[SourceModule], module: SourceModule, call: ast.Call
     strict = required is not None and not (isinstance(required, ast.Constant) and not required.value)
     default = given.get("default")
     if not strict and default is not None and "LOCAL_RANK" in module.text_of(default):
-        return Readiness(Applicability.SAFE, "", (Evidence("static", "the option's default is LOCAL_RANK", *_at(module, call)),))
+        return Readiness(Applicability.SAFE, "", (Evidence("safe", "the option's default is LOCAL_RANK", *_at(module, call)),))
     if not strict and (place := _taken(modules, default)) is not None:
-        return Readiness(Applicability.SAFE, "", (Evidence("static", "LOCAL_RANK counts for the option", *_at(*place)),))
+        return Readiness(Applicability.SAFE, "", (Evidence("safe", "LOCAL_RANK counts for the option", *_at(*place)),))
     if not strict and not _is_read(modules):
-        return Readiness(Applicability.SAFE, "", (Evidence("static", "the option is not read", *_at(module, call)),))
+        return Readiness(Applicability.SAFE, "", (Evidence("safe", "the option is not read", *_at(module, call)),))
     edits, why = from_environment(module, call, (other for m in modules for other in local_rank_options(m)))
     if not edits:
         place_of = f"{module.path}:{call.lineno}"
         return Readiness(Applicability.DISPLAY, f"the option {PASSED} of {place_of} is read, which torchrun does not give: {why}")
-    shown = Evidence("static", "the option takes LOCAL_RANK for its default by this fix", *_at(module, call))
+    shown = Evidence("safe", "the option takes LOCAL_RANK for its default by this fix", *_at(module, call))
     return Readiness(Applicability.SAFE, "", (shown,), tuple(edits))
 
 

@@ -228,7 +228,8 @@ def _judge_place(log: LogCall, found: Entries, verdict: Verdict) -> None:
             verdict.lower(DISPLAY, f"{place_text} calls it on some ranks only, where it would wait for the others")
     _lower_for(standing, verdict)
     hooks = ", ".join(sorted(found.hooks))
-    verdict.note(f"every rank runs {hooks}; nothing stands between its start and the call", log.module.path, log.call.lineno)
+    shown = f"every rank runs {hooks}; nothing stands between its start and the call"
+    verdict.note(shown, log.module.path, log.call.lineno, kind="safe")
 
 
 def _lower_for(standing: list[Condition], verdict: Verdict) -> None:

@@ -25,8 +25,8 @@ class Verdict:
             self.reasons.append(reason)
         self.level = lowest(self.level, level)
 
-    def note(self, text: str, path: str, line: int) -> None:
-        self.evidence.append(Evidence("static", text, path, line))
+    def note(self, text: str, path: str, line: int, kind: str = "static") -> None:
+        self.evidence.append(Evidence(kind, text, path, line))
 
     @property
     def reason(self) -> str:

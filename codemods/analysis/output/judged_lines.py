@@ -9,7 +9,7 @@ import ast
 from collections.abc import Sequence
 
 from codemods.analysis.names import dotted
-from codemods.analysis.output.effects import Kind, names_rank
+from codemods.analysis.output.effects import Kind
 from codemods.analysis.output.environment_guards import BY_LAUNCHER
 from codemods.analysis.output.guard_spelling import Spelling, guard_for
 from codemods.analysis.output.left_lines import most_lines_stay
@@ -17,7 +17,7 @@ from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, 
 from codemods.analysis.output.message_parts import holds_its_body, is_other_end, says_the_same, stands_below_its_header
 from codemods.analysis.output.muted_print import is_muted
 from codemods.analysis.output.output_runs import Run, makes_folder, output_runs
-from codemods.analysis.output.said_for_all import is_for_everybody
+from codemods.analysis.output.said_for_all import OWN_WORDS, is_for_everybody, why_for_itself
 from codemods.analysis.output.staying_lines import ONE_MESSAGE, why_it_stays
 from codemods.analysis.ranks.launched_files import is_launched
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
@@ -28,8 +28,6 @@ from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
-_NAMES_RANK = "it names the rank"
-_SPEAKS = "it speaks of a device or of something that went wrong"
 _UNKNOWN = "it does more than print, or a value in it is used elsewhere"
 
 
@@ -118,7 +116,7 @@ def _whole_messages(module: SourceModule, judged: Sequence[Judged], repeated: Se
 
 
 def _is_half(module: SourceModule, run: Run, staying: dict[ast.stmt, str]) -> bool:
-    alike = [s for s, why in staying.items() if why not in (_NAMES_RANK, _SPEAKS)]  # those are messages of their own
+    alike = [s for s, why in staying.items() if why not in OWN_WORDS]  # those are messages of their own
     return is_part_of_message(module, run, alike, headers=list(staying))
 
 
@@ -140,9 +138,7 @@ def _why(module: SourceModule, judged: Sequence[Judged], statement: ast.stmt) ->
     for one in judged:
         if one.run.first.lineno <= statement.lineno <= (one.run.last.end_lineno or one.run.last.lineno):
             return one.stays
-    if names_rank(module.text_of(statement)):
-        return _NAMES_RANK
-    return _UNKNOWN if is_for_everybody(module, statement) else _SPEAKS
+    return why_for_itself(module, statement) or _UNKNOWN
 
 
 def _may_go_under(module: SourceModule, statement: ast.stmt) -> bool:

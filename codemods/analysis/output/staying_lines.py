@@ -23,7 +23,6 @@ from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.store.project import Project
 
 OWN_SHARE = "it shows what each rank has for itself"
-OWN_WORDS = "it names the rank or its device, or speaks of an error"
 ONE_MESSAGE = "it belongs to lines that each rank is to print"
 _NEAR = 2  # statements between the lines of a start and of its end
 

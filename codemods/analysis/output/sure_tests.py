@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import bindings_in, bindings_of
+from codemods.analysis.bindings import bindings_in, bindings_of, only_value
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, qualified
@@ -20,6 +20,7 @@ from codemods.analysis.ranks.rank_tests import asks_the_rank
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.store.project import Project
 
+_STATES = ("PartialState", "AcceleratorState")
 
 def known_anyway(project: Project, module: SourceModule, statement: ast.stmt, *, lines: bool) -> Spelling | None:
     """A test that the function makes elsewhere, alone or beside `and`, of what is known at the place, too: a parameter that keeps
@@ -85,9 +86,12 @@ def silences_one_process(module: SourceModule, test: ast.expr) -> bool:
 
 
 def is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) -> bool:
-    """True for a flag that every path has bound above the place, in both branches of an `if` say, and nothing below it."""
+    """True for a flag that every path has bound above the place, in both branches of an `if` say, and nothing below it.
+
+    So with a field of Accelerate's own state, `state = PartialState()`, which has all of them from the beginning.
+    """
     held = module.parent(name)
-    if isinstance(held, ast.Attribute):
+    if isinstance(held, ast.Attribute) and not _is_state_of_accelerate(module, name):
         return False
     if isinstance(held, ast.Subscript) and held.value is name:
         return is_stored_before(module, held, statement)  # `params["main"]`: the dict alone does not have it yet
@@ -95,6 +99,13 @@ def is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) -
     if not bound or any(module.statement_of(b.node).lineno >= statement.lineno for b in bound):
         return False
     return any(binds(s, name.id) for place in _places(module, statement) for s in run_before(module, place))
+
+
+def _is_state_of_accelerate(module: SourceModule, name: ast.Name) -> bool:
+    """True for a name with the one value `PartialState()` or `AcceleratorState()`."""
+    value = only_value(bindings_of(module, name))
+    made = qualified(module, value.func) if isinstance(value, ast.Call) else ""
+    return made.startswith("accelerate.") and made.rpartition(".")[2] in _STATES
 
 
 def _places(module: SourceModule, statement: ast.stmt) -> Iterator[ast.stmt]:
