@@ -115,13 +115,13 @@ def test_in_place_and_back_outside_of_git(tmp_path: Path) -> None:
 def test_the_summary_and_the_commits_name_cells(repo: Path) -> None:
     ddpfix(repo, "apply", ".")
     summary = (repo / "DDPFIX_SUMMARY.md").read_text(encoding="utf-8")
-    assert "- Cell 4:line 6 in `train`.\n" in summary
+    assert "- `a.ipynb:cell 4:line 6`: every rank prints in train" in summary
     assert '+            print("epoch", epoch)\n' in summary  # the code, not the strings of the file
     assert "(`a.ipynb` cell 4:line 6; " in summary
     test = summary.split("## How to test")[1].split("\n## ")[0]
     assert "`a.ipynb` and 3 more notebooks: restart the kernel, let the launcher start two processes, and run all cells." in test
     assert "torchrun" not in test
-    assert "a.ipynb (cell 4:line 6)" in sh(repo, "log", "--format=%B", "main..")
+    assert "- a.ipynb:cell 4:line 6: every rank prints" in " ".join(sh(repo, "log", "--format=%B", "main..").split())
 
 
 # Formats

@@ -109,14 +109,14 @@ def test_a_review_shows_and_applies_what_an_allowed_plug_in_finds(tmp_path: Path
         assert "gloo is slow" in plain(person.until("? "))
         person.type("y")
         status, rest = person.end()
-    assert status == 0 and "Rename is_main to is_rank_zero (PRJ001)" in rest
+    assert status == 0 and "Rename is_main to is_rank_zero in mine.py (PRJ001)" in rest
     assert (root / "mine.py").read_bytes() == b"def is_rank_zero():\n    return True\n"
     assert b'"nccl"' in (root / "train.py").read_bytes()
     summary = (root / "DDPFIX_SUMMARY.md").read_text(encoding="utf-8")
-    assert "breaks today" not in summary
+    assert "What this repairs" not in summary
     assert "ddpfix apply --allow-plugins --ignore DDP --decisions ddpfix-decisions.json --ignore PRJ001" in summary
-    assert "| PRJ001 `project-rename` | `is_main` → `is_rank_zero` | 1 in 1 file |" in summary
-    assert "| TEAM001 `no-gloo` | The team trains on NCCL alone. | 1 in 1 file |" in summary
+    assert "- `is_main` → `is_rank_zero`\n- Places: `mine.py` 1.\n" in summary
+    assert "### Fix no-gloo (TEAM001): 1 place\n\n- `train.py:3`: gloo is slow on GPUs.\n" in summary
 
 
 def test_a_proof_and_a_diagnosis_take_allowed_plug_ins(tmp_path: Path) -> None:

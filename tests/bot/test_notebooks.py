@@ -23,7 +23,7 @@ def test_a_notebook_is_fixed_in_one_pull_request(world: World) -> None:
     assert without_sources(after) == without_sources(NOTEBOOK)
     assert git(world.git, "diff", "--numstat", "main", "ddpfix/safe", "--", "nb").split()[:2] == ["4", "2"]
     body = world.pull()["body"]
-    assert "Cell 4:line 6 in `train`" in body
+    assert "cell 4:line 6`: every rank prints in train" in body
     assert '+            print("epoch", epoch)' in body
     assert world.safe().action == "unchanged"
 

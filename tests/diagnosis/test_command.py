@@ -120,7 +120,7 @@ def test_apply_commits_the_repair_with_the_log_as_its_reason(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     assert sh(repo, "log", "--format=%s", "main..HEAD").splitlines() == [
         "Add DDPFIX_SUMMARY.md",
-        "Let DDP look for unused parameters (DDP002)",
+        "Let DDP look for unused parameters in train.py (DDP002)",
     ]
     assert "model = DDP(Net(), find_unused_parameters=True)" in (repo / "train.py").read_text()
     summary = (repo / "DDPFIX_SUMMARY.md").read_text()
