@@ -111,7 +111,7 @@ def renaming_finding(path: str, old: str, new: str) -> Finding:
 )  # fmt: skip
 def test_the_subject_stays_short(pairs: list[tuple[str, str]], subject: str) -> None:
     found = [renaming_finding("a.py", *pair) for pair in pairs]
-    assert commit_message(plugins.lookup("PRJ002"), found).splitlines()[0] == f"{subject} (PRJ002)"
+    assert commit_message(plugins.lookup("PRJ002"), found).splitlines()[0] == f"{subject}{' in a.py' if pairs else ''} (PRJ002)"
 
 
 def test_a_rename_is_unsafe_and_made_in_all_files_or_in_none(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from posixpath import basename, dirname
 
@@ -203,7 +204,7 @@ def _saying_files(project: Project) -> dict[str, bool]:
     said = {p for p in texts if documents(p) and is_run(p)}
     unnamed = {p for p in files if not installs(p)}
     told = [project.read(p) or b"" for p in project.files if unnamed and documents(p) and is_run(p)]
-    named = {p for p in unnamed if p.endswith(INSTALL_KINDS) and any(p.encode() in text for text in told)}
+    named = {p for p in unnamed if p.endswith(INSTALL_KINDS) and any(os.fsencode(p) in text for text in told)}
     in_full = said | (files - unnamed) | named
     return {p: p not in in_full for p in said | files if is_run(p) or p.startswith(_STEPS)}
 

@@ -6,6 +6,7 @@ A vendored package brings whole folders of which a repository uses a few files.
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 from posixpath import basename, dirname
@@ -92,12 +93,13 @@ def _is_text(statement: ast.stmt) -> bool:
 def _is_named(project: Project, path: str) -> bool:
     """True where a text, a setting, a script, a notebook or a string of the Python spells the file behind its folder."""
     stem, folder = re.escape(stem_of(path)), re.escape(basename(dirname(path)))
-    spelled = re.compile((rf"\b{folder}[./]{stem}\b" if folder else rf"(?<![\w.])(?:import +{stem}\b|{stem}[.:]\w)").encode())
-    texts = project.files_containing(stem_of(path).encode(), kinds=_ELSEWHERE)
+    words = rf"\b{folder}[./]{stem}\b" if folder else rf"(?<![\w.])(?:import +{stem}\b|{stem}[.:]\w)"
+    spelled = re.compile(os.fsencode(words))
+    texts = project.files_containing(os.fsencode(stem_of(path)), kinds=_ELSEWHERE)
     if any(spelled.search(project.read_text(p) or b"") for p in texts):
         return True
-    imported = re.compile(rf"""\b(?:from\s+\S*{folder}\s+import|import)\s[^\n"\\]*\b{stem}\b""".encode())
+    imported = re.compile(os.fsencode(rf"""\b(?:from\s+\S*{folder}\s+import|import)\s[^\n"\\]*\b{stem}\b"""))
     if any(imported.search(project.read_text(p) or b"") for p in texts if p.endswith(".ipynb")):
         return True
-    quoted = re.compile((rf"""["'][\w.]*\b{folder}\.{stem}\b""" if folder else rf"""["']{stem}[.:"']""").encode())
-    return any(quoted.search(project.read(p) or b"") for p in project.files_containing(stem_of(path).encode()))
+    quoted = re.compile(os.fsencode(rf"""["'][\w.]*\b{folder}\.{stem}\b""" if folder else rf"""["']{stem}[.:"']"""))
+    return any(quoted.search(project.read(p) or b"") for p in project.files_containing(os.fsencode(stem_of(path))))

@@ -6,6 +6,7 @@ repository starts it with; or any of them where the project has one script alone
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from posixpath import basename
@@ -62,7 +63,7 @@ def _classes(project: Project, script: SourceModule) -> Iterator[ClassSite]:
     alone = len(_fitting(project)) == 1
     near = {p for word in _WORDS for p in project.files_containing(word, kinds=_KINDS) if not is_test_file(p)}
     spoken = b"" if alone else script.data + b"\n" + _commands(project, script.path)
-    named = [p for p in sorted(near) if alone or re.search(rb"\b%b\b" % re.escape(basename(p).encode()), spoken)]
+    named = [p for p in sorted(near) if alone or re.search(rb"\b%b\b" % re.escape(os.fsencode(basename(p))), spoken)]
     names = {n for path in named[:_MOST_FILES] for n in _NAMED.findall(project.read(path) or b"")}
     found = (class_at(project, name.decode()) for name in sorted(names))
     yield from (site for site in found if site is not None)
@@ -72,12 +73,12 @@ def _commands(project: Project, path: str) -> bytes:
     """The commands in scripts and documents that start a file."""
 
     def build() -> bytes:
-        name = basename(path).encode()
+        name = os.fsencode(basename(path))
         texts = (project.read_text(p) or b"" for p in project.files_containing(name, kinds=_SPOKEN))
         lines = (line for text in texts for line in text.replace(b"\\\n", b" ").splitlines())
         return b"\n".join(line for line in lines if name in line)
 
-    return project.keep(("commands that start", path), build)
+    return project.keep(("commands that name", path), build)
 
 
 def _fitting(project: Project) -> frozenset[str]:

@@ -104,7 +104,8 @@ def _repeated(project: Project, module: SourceModule, function: FunctionNode | a
         if module.function_of(call) is not scope or not isinstance(statement, ast.Expr) or dotted(call.func) != "print":
             continue
         in_handler = any(isinstance(up, ast.ExceptHandler) for up in module.ancestors(call))
-        if not in_handler and ranks_reaching(project, module, call) is Ranks.ALL:
+        quiet = in_handler or is_muted(project, module, statement)  # `with Quiet(rank): print(…)`
+        if not quiet and ranks_reaching(project, module, call) is Ranks.ALL:
             found.append(statement)
     return found
 
