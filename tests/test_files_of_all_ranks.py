@@ -473,7 +473,12 @@ def test_the_number_of_the_device_in_the_path(path: str, *, told: bool) -> None:
 
 @pytest.mark.parametrize(
     ("cut", "told"),
-    [("str(rows.device)[-1]", False), ("str(rows.device).split(':')[1]", False), ("names[0]", True), ("str(args.rows)[-1]", True)],
+    [
+        ("str(rows.device)[-1]", False),
+        ("str(rows.device).split(':')[1]", False),
+        ("names[0]", True),
+        ("str(args.rows)[-1]", True),
+    ],
 )
 def test_the_number_of_the_device_cut_out_of_its_name(cut: str, *, told: bool) -> None:
     lines = ("dist.init_process_group('nccl')", f"part = {cut}", "path = args.out + '/part_' + part + '.json'",

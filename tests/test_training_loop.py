@@ -207,12 +207,16 @@ class Net(nn.Module):
 TAKEN = TRAIN.replace("made = model(x)", "boxes, near, wide = model(x, y)")
 
 
-@pytest.mark.parametrize("loss", ["loss = near + wide", "loss = near", "loss = wide + 2 * boxes.mean()", "loss = sum([near, wide])"])
+@pytest.mark.parametrize(
+    "loss", ["loss = near + wide", "loss = near", "loss = wide + 2 * boxes.mean()", "loss = sum([near, wide])"]
+)
 def test_another_output_of_the_loss_has_the_module_in_every_step(loss: str) -> None:
     assert not said(Missing, loss, flag="False", net=TWICE, train=TAKEN)
 
 
-@pytest.mark.parametrize("loss", ["loss = wide", "loss = wide + 2", "loss = args.whichever(near, wide)", "loss = near.detach() + wide"])
+@pytest.mark.parametrize(
+    "loss", ["loss = wide", "loss = wide + 2", "loss = args.whichever(near, wide)", "loss = near.detach() + wide"]
+)
 def test_no_other_output_of_the_loss_is_seen_to_have_it(loss: str) -> None:
     (found,) = said(Missing, loss, flag="False", net=TWICE, train=TAKEN)
     assert "aux" in found.message and "decides" in found.message

@@ -97,7 +97,7 @@ class LightningPlugins(DdpCodemod):
     - `num_nodes=` and `sync_batchnorm=`, which are arguments of the Trainer alone
     - arguments without a name: strategies take `accelerator` first
     - two strategies in one list
-    - a Trainer of the command line whose commands give a strategy too (`--accelerator ddp`): it is reported, for Lightning refuses two
+    - a Trainer of the command line whose commands give a strategy too (`--accelerator ddp`): reported, for Lightning refuses two
     - a strategy that comes to `plugins` on a way that is not seen to end in a call of the Trainer (`options["plugins"] = …`, a
       list that is filled): the import is reported
 

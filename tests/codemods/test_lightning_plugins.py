@@ -148,7 +148,9 @@ def test_a_strategy_that_is_handed_over_as_one(before: str, after: str) -> None:
 PARSED = BOTH + "pl.Trainer.from_argparse_args(args, plugins=DDPPlugin())\n"
 
 
-@pytest.mark.parametrize("option", ["--accelerator ddp", "--accelerator=ddp_spawn", "--strategy ddp_sharded", "--distributed_backend ddp"])
+@pytest.mark.parametrize(
+    "option", ["--accelerator ddp", "--accelerator=ddp_spawn", "--strategy ddp_sharded", "--distributed_backend ddp"]
+)
 def test_a_command_that_gives_a_strategy_too(option: str) -> None:
     files = {"requirements.txt": "torch\n", "jobs/run.sh": f"cd ..\npython main.py --gpus 4 {option} --lr 1\n", "other.py": ""}
     source = PARSED + "\nif __name__ == '__main__':\n    main()\n"
@@ -158,7 +160,8 @@ def test_a_command_that_gives_a_strategy_too(option: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["main.py --gpus 4 --accelerator gpu", "main.py --strategy auto", "other.py --accelerator ddp", "main.py --accelerators ddp"]
+    "command",
+    ["main.py --gpus 4 --accelerator gpu", "main.py --strategy auto", "other.py --accelerator ddp", "main.py --accelerators ddp"],
 )
 def test_a_command_that_gives_none(command: str) -> None:
     files = {"requirements.txt": "torch\n", "jobs/run.sh": f"cd ..\npython {command}\n", "other.py": ""}

@@ -307,7 +307,9 @@ OPEN = {"README.md": "It needs a fix to work with PyTorch 1.8.1+.\n"}
         "Please install torch==1.9.0 first",
     ],
 )
-@pytest.mark.parametrize("above", [OPEN, {"README.md": "pip install torch==2.3.0\n"}, {"INSTALL.md": "conda create -n a pytorch=2.1\n"}])
+@pytest.mark.parametrize(
+    "above", [OPEN, {"README.md": "pip install torch==2.3.0\n"}, {"INSTALL.md": "conda create -n a pytorch=2.1\n"}]
+)
 def test_a_page_of_the_folder_that_installs_an_older_one(line: str, above: dict[str, str]) -> None:
     files = {"parts/train.py": OLD, "parts/PARTS.md": f"## Environment\n```\n{line}\n```\n", **above}
     check_nothing(RULE, f"{LAUNCH} parts/train.py\n", path="parts/run.sh", files=files)
@@ -315,7 +317,9 @@ def test_a_page_of_the_folder_that_installs_an_older_one(line: str, above: dict[
     assert findings_of(RULE, f"{LAUNCH} other/train.py\n", beside, path="other/run.sh")  # the page speaks for its folder alone
 
 
-@pytest.mark.parametrize("line", ["parts work with pytorch==1.9.0", "conda create -n parts python=3.8", "pip install torch==2.0.1"])
+@pytest.mark.parametrize(
+    "line", ["parts work with pytorch==1.9.0", "conda create -n parts python=3.8", "pip install torch==2.0.1"]
+)
 def test_a_page_of_the_folder_that_installs_no_older_one(line: str) -> None:
     files = {"parts/train.py": OLD, "parts/PARTS.md": f"{line}\n", **OPEN}
     assert findings_of(RULE, f"{LAUNCH} parts/train.py\n", files, path="parts/run.sh")

@@ -302,10 +302,13 @@ SHOWN = {"tools/board.py": f"import torch\n{BOARD}\n\nSummaryWriter('runs')\n"}
 OF_ZERO = of_rank_zero("if rank == 0:", "    writer = SummaryWriter('runs')")
 
 
-@pytest.mark.parametrize("comment", [f"# {BOARD}", f"    #{BOARD} as S, SummaryWriter", "# import board.SummaryWriter as SummaryWriter"])
+@pytest.mark.parametrize(
+    "comment", [f"# {BOARD}", f"    #{BOARD} as S, SummaryWriter", "# import board.SummaryWriter as SummaryWriter"]
+)
 def test_an_import_that_somebody_took_out(comment: str) -> None:
     taken = OF_ZERO.replace("import torch\n", f"import torch\n{comment}\n", 1)
-    found = check_told(RULE, taken, files=SHOWN | {"requirements.txt": "tensorboard\n"}, reason="line 4 has its import in a comment")
+    files = SHOWN | {"requirements.txt": "tensorboard\n"}
+    found = check_told(RULE, taken, files=files, reason="line 4 has its import in a comment")
     assert "rank 0 ends there" in found.message
 
 
@@ -319,6 +322,7 @@ def test_a_comment_that_is_no_import_of_the_name(comment: str) -> None:
 def test_a_module_of_torch_that_needs_another_package() -> None:
     (found,) = findings_of(RULE, OF_ZERO, SHOWN)
     assert found.applicability is Applicability.UNSAFE and "assumes that tensorboard is installed" in found.reason
-    for path, text in (("requirements.txt", "torch\ntensorboard>=2\n"), ("setup.py", "setup(install_requires=['tensorboard'])\n")):
+    named = (("requirements.txt", "torch\ntensorboard>=2\n"), ("setup.py", "setup(install_requires=['tensorboard'])\n"))
+    for path, text in named:
         (found,) = findings_of(RULE, OF_ZERO, {**SHOWN, path: text})
         assert found.applicability is Applicability.SAFE, path

@@ -47,7 +47,7 @@ def whole_file(project: Project, module: SourceModule, found: OnDemand) -> list[
 
 
 def is_cleared_away(module: SourceModule, statement: ast.stmt, path: ast.expr) -> bool:
-    """True below a `try` whose handlers, or `finally`, take the file away: they would leave the part that is written beside it."""
+    """True below a `try` whose handlers, or `finally`, take the file away: they would leave the part that lies beside it."""
     wanted = forms(module, path)
     for up in module.ancestors(statement):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):

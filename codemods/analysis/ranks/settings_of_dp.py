@@ -20,7 +20,9 @@ _DEVICES = frozenset({"devices", "gpus"})
 _SET = lazy(rb"(?m)^[ ]*(?P<key>strategy|accelerator|distributed_backend)[ ]*:[ ]*[\"']?(?P<value>[\w.-]+)?")
 _COUNTED = lazy(rb"(?m)^[ ]*(?:devices|gpus|num_nodes)[ ]*:[ ]*[\"'\[]*[\w-]")
 _KINDS = frozenset({b"gpu", b"cuda", b"cpu", b"auto", b"null"})  # of devices: they say nothing of processes
-_OTHERWISE = lazy(rb"(?:strategy|accelerator|distributed_backend)[ \t=:\"']+(?:ddp|fsdp|deepspeed|horovod)|torchrun|distributed\.launch")
+_OTHERWISE = lazy(
+    rb"(?:strategy|accelerator|distributed_backend)[ \t=:\"']+(?:ddp|fsdp|deepspeed|horovod)|torchrun|distributed\.launch"
+)
 _TEXTS = (*SHELL_KINDS, ".md", ".rst", ".txt", "Makefile")
 
 
