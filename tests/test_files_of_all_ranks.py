@@ -471,6 +471,21 @@ def test_the_number_of_the_device_in_the_path(path: str, *, told: bool) -> None:
     assert bool(findings_of(UnguardedFileIo, script(*lines, group="dist.barrier()"))) is told
 
 
+@pytest.mark.parametrize(
+    ("cut", "told"),
+    [
+        ("str(rows.device)[-1]", False),
+        ("str(rows.device).split(':')[1]", False),
+        ("names[0]", True),
+        ("str(args.rows)[-1]", True),
+    ],
+)
+def test_the_number_of_the_device_cut_out_of_its_name(cut: str, *, told: bool) -> None:
+    lines = ("dist.init_process_group('nccl')", f"part = {cut}", "path = args.out + '/part_' + part + '.json'",
+             "with open(path, 'w') as f:", "    json.dump(args.rows, f)")  # fmt: skip
+    assert bool(findings_of(UnguardedFileIo, script(*lines, group="dist.barrier()"))) is told
+
+
 @pytest.mark.parametrize(("number", "told"), [("torch.cuda.current_device()", False), ("0", True)])
 def test_the_number_of_the_device_in_a_folder_that_is_handed_on(number: str, *, told: bool) -> None:
     above = "def keep(rows, folder):\n    path = os.path.join(folder, 'rows.json')\n    with open(path, 'w') as f:\n"

@@ -135,8 +135,9 @@ def test_a_number_or_a_strategy_that_options_choose(made: str, option: str, job:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ("trainer:\n  devices: 4\n  strategy: dp\n", Start.LIKELY),
-        ("trainer:\n  gpus: 4\n  distributed_backend: 'dp'  # one process\n", Start.LIKELY),
+        ("trainer:\n  devices: 4\n  strategy: dp\n", Start.OPEN),
+        ("trainer:\n  gpus: 4\n  distributed_backend: 'dp'  # one process\n", Start.OPEN),
+        ("trainer:\n  gpus: 4\n  accelerator: gpu\n  strategy: dp\n", Start.OPEN),
         ("trainer:\n  devices: 4\n  strategy: ddp\n", Start.SEVERAL),
         ("trainer:\n  devices: 4\n  name: dp\n", Start.SEVERAL),
     ],
@@ -144,3 +145,52 @@ def test_a_number_or_a_strategy_that_options_choose(made: str, option: str, job:
 def test_settings_of_trainers(settings: str, expected: Start) -> None:
     source = f"{TOP}    trainer = pl.Trainer(**read()['trainer'])\n    trainer.fit(Net())\n{MAIN}"
     assert start(source, {"conf/a.yaml": settings, "module.py": HOOK}) is expected
+
+
+BASE = {"conf/a.yaml": "trainer:\n  gpus: 4\n  accelerator: dp\n", "module.py": HOOK}
+PACKED = f"{TOP}    cfg = read()\n{{above}}    trainer = pl.Trainer({{made}}**cfg.trainer)\n    trainer.fit(Net())\n{MAIN}"
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"conf/b.yaml": "trainer:\n  gpus: 8\n  accelerator: dp\n"}, Start.OPEN),
+        ({"conf/b.yaml": "trainer:\n  gpus: 8\n  accelerator: ddp\n"}, Start.LIKELY),
+        ({"conf/b.yaml": "trainer:\n  gpus: 8\n"}, Start.LIKELY),  # Lightning 1 took ddp_spawn there
+        ({"conf/b.yaml": "trainer:\n  max_epochs: 8\n"}, Start.OPEN),
+        ({"data.yaml": "gpus: 8\n"}, Start.OPEN),  # no Trainer's
+        ({"README.md": "python train.py trainer.accelerator=ddp\n"}, Start.LIKELY),
+        ({"run.sh": "torchrun --nproc_per_node 2 train.py\n"}, Start.SEVERAL),
+    ],
+)
+def test_each_file_of_settings_asks_for_it(more: dict[str, str], expected: Start) -> None:
+    assert start(PACKED.format(above="", made=""), {**BASE, **more}) is expected
+    found = findings_of(UnsyncedMetric, HOOK, {**BASE, **more, "train.py": PACKED.format(above="", made="")}, path="module.py")
+    assert not (found and expected is Start.OPEN)
+    assert found or "README.md" in more or expected is Start.OPEN
+
+
+@pytest.mark.parametrize(
+    ("above", "made", "expected"),
+    [
+        ("    n = 1\n    cfg.trainer.accelerator = None\n    cfg.trainer.gpus = n\n", "", Start.OPEN),
+        ("    cfg.trainer['accelerator'] = None\n    cfg.trainer['gpus'] = 1\n", "", Start.OPEN),
+        ("    cfg.trainer.max_epochs = 3\n", "", Start.OPEN),
+        ("    cfg.other.accelerator = 'ddp'\n", "", Start.OPEN),
+        ("    cfg.trainer.accelerator = None\n", "", Start.LIKELY),
+        ("    cfg.trainer.accelerator = None\n    cfg.trainer.gpus = 2\n", "", Start.LIKELY),
+        ("    cfg.trainer.accelerator = 'ddp'\n    cfg.trainer.gpus = 1\n", "", Start.LIKELY),
+        ("    if cfg.fast:\n        cfg.trainer.accelerator = 'ddp'\n", "", Start.LIKELY),
+        ("", "callbacks=[], ", Start.OPEN),
+        ("", "strategy=cfg.how, ", Start.LIKELY),
+        ("    cfg.trainer.update(read('gpus'))\n", "", Start.LIKELY),
+    ],
+)
+def test_what_a_program_writes_into_its_settings(above: str, made: str, expected: Start) -> None:
+    assert start(PACKED.format(above=above, made=made), BASE) is expected
+
+
+def test_settings_that_the_program_puts_together() -> None:
+    source = PACKED.replace("**cfg.trainer", "**options")
+    assert start(source.format(above="    options = cfg.trainer\n", made=""), BASE) is Start.OPEN
+    assert start(source.format(above="    options = merged(cfg.trainer, strategy=cfg.how)\n", made=""), BASE) is Start.LIKELY

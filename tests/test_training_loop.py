@@ -178,3 +178,52 @@ def test_a_wrapper_that_only_evaluates_and_a_loop_elsewhere_stay_open() -> None:
 def test_a_model_under_a_compiler_is_not_followed() -> None:
     train = TRAIN.replace("    if args.distributed:", "    model = torch.compile(model)\n    if args.distributed:")
     assert not said(Needless, BOTH, flag="True", train=train)
+
+
+TWICE = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+        self.aux = nn.Linear(8, 4)
+
+    def losses(self, boxes, wanted):
+        near = nn.functional.l1_loss(boxes, wanted)
+        if (boxes < wanted).any():
+            wide = torch.zeros(8)
+        else:
+            wide = (boxes - wanted).square()
+        return near, wide.mean()
+
+    def forward(self, x, wanted):
+        boxes = self.aux(self.body(x))
+        near, wide = self.losses(boxes, wanted)
+        return boxes, near, wide
+"""
+TAKEN = TRAIN.replace("made = model(x)", "boxes, near, wide = model(x, y)")
+
+
+@pytest.mark.parametrize(
+    "loss", ["loss = near + wide", "loss = near", "loss = wide + 2 * boxes.mean()", "loss = sum([near, wide])"]
+)
+def test_another_output_of_the_loss_has_the_module_in_every_step(loss: str) -> None:
+    assert not said(Missing, loss, flag="False", net=TWICE, train=TAKEN)
+
+
+@pytest.mark.parametrize(
+    "loss", ["loss = wide", "loss = wide + 2", "loss = args.whichever(near, wide)", "loss = near.detach() + wide"]
+)
+def test_no_other_output_of_the_loss_is_seen_to_have_it(loss: str) -> None:
+    (found,) = said(Missing, loss, flag="False", net=TWICE, train=TAKEN)
+    assert "aux" in found.message and "decides" in found.message
+
+
+def test_outputs_of_a_model_whose_parts_are_not_seen() -> None:
+    net = TWICE.replace("self.body = nn.Linear(8, 8)", "self.body = build(8)")
+    assert not said(Missing, "loss = near + wide", flag="False", net=net, train=TAKEN)
+    (found,) = said(Missing, "loss = wide", flag="False", net=net, train=TAKEN)
+    assert "aux, body of Net takes no part" in found.message

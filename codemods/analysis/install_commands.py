@@ -64,6 +64,11 @@ def commands(path: str) -> bool:
     return path.endswith(COMMAND_KINDS) and reader_of(path) is None
 
 
+def is_command(line: str) -> bool:
+    """True for a line that fetches packages, `conda create -n env pytorch==1.9.0`, or speaks of installing them."""
+    return _COMMAND.search(line) is not None or "install" in line
+
+
 def documented_pins(path: str, data: bytes) -> Iterator[Pin]:
     """The versions that the commands of a text or a script name, `conda install pytorch==2.0.1 -c pytorch`, and a text's
     lists: `* torch==1.7.0`, `- torch=1.7`, `- PyTorch 1.7` below "Requirements", "(tested with torch==1.7.0)"; also a line

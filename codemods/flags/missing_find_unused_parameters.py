@@ -125,6 +125,8 @@ class MissingFindUnusedParameters(DdpCodemod):
     its own.
 
     ## Refuses
+    - a module that one of several outputs leaves out in some steps, where the loss of the training loop has it by another one in
+      all of them: nothing is said
     - Lightning below 1.2, 1.2.4 to 1.9 and the Hugging Face Trainer, where leaving the flag out means on: nothing is said
     - a Trainer without a strategy: unsafe, it may never meet several devices; nothing is said where `devices=1` keeps it to one,
       nor of a layer that no step uses where the Trainer names no devices, or a file may freeze the layer or swap the model

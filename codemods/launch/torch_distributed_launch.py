@@ -61,7 +61,8 @@ class TorchDistributedLaunch(DdpCodemod):
 
     ## Refuses
     - Says nothing where the pins, the texts, the images and the install scripts name no torch from 2.0 on (`PyTorch 1.7.1`,
-      `cudatoolkit=10.1`): that launcher passes what the script takes, and below 1.10 there is no torchrun.
+      `cudatoolkit=10.1`): that launcher passes what the script takes, and below 1.10 there is no torchrun. A page that installs a
+      torch speaks for its folder, whatever those above it name.
     - Says nothing where the program sets `MASTER_PORT` itself, whatever the launcher has set: the ranks look for the store of
       torchrun there, and none finds the others (run with torch 2.13, by the old launcher as well).
     - Says nothing where one of them names or allows a torch below 1.10 and the start ends in no error: only the warning would go.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.frameworks import pinned_packages
 from codemods.analysis.names import family
 from codemods.analysis.ranks.brought_names import Brought
 from codemods.analysis.ranks.lost_names import LostName, lost_names
@@ -17,8 +19,10 @@ from codemods.files.text_file import NOTEBOOK
 from codemods.rewriting.imports import in_scope, plan_statement
 from codemods.store.project import Project
 
-# What a file without an import of its own may still say: `dist.barrier()`, `hvd.init()`, `mp.spawn(…)`.
+# Modules of PyTorch that fail to import where a package is missing that PyTorch does not bring along.
+_NEEDS = {"torch.utils.tensorboard": "tensorboard"}
 _LONGEST_SUBJECT = 60
+# What a file without an import of its own may still say: `dist.barrier()`, `hvd.init()`, `mp.spawn(…)`.
 _NAMES = (b"dist.", b"hvd.", b"DDP(", b"DistributedSampler", b"DistributedDataParallel", b"world_size", b"mp.spawn")
 
 
@@ -60,13 +64,15 @@ class UnboundName(DdpCodemod):
     ## Safety
     Safe where every file of the project that imports the name takes it from PyTorch, and this file imports PyTorch, or imports a
     module of Python by it. Unsafe where it is a function of the project, or another package's: assumes that the same is meant
-    here; and where no other file has the name: assumes what it is in most projects.
+    here; where no other file has the name: assumes what it is in most projects; and for `torch.utils.tensorboard`, where no file
+    of requirements names tensorboard: without it the whole file could not be imported.
 
     ## Refuses
     - Says nothing in a file with a star import, `globals()`, `exec`, `locals()` or `vars()`, and of names that another file puts
       into this one or into the built-ins.
     - Says nothing of names of Python 2 and of notebooks, of annotations, and below a handler that takes NameError.
     - Says nothing of `dist.x` that torch.distributed does not have: it may be another package's.
+    - Reports a name whose import stands in a comment of the file: somebody has taken it out, and another may lack the package.
     - Reports a name that no other file imports and that is no usual one, a name that two files import from different places, and
       one in a file that uses Horovod, where a name of torch.distributed finds no process group.
     - Says nothing in a repository's own tests, of code that no program runs (a test of a setting, `if args.train:`, is no call of
@@ -100,7 +106,7 @@ class UnboundName(DdpCodemod):
 
     def _tell(self, module: SourceModule, project: Project, lost: LostName) -> Finding:
         name, brought = lost.name.id, lost.brought
-        edits, level, reason = _repair(module, lost) if brought is not None else ((), Applicability.DISPLAY, "")
+        edits, level, reason = _repair(project, module, lost) if brought is not None else ((), Applicability.DISPLAY, "")
         who = "rank 0 ends there with NameError, and the others wait" if lost.alone else "each rank ends there with NameError"
         evidence = [Evidence("static", lost.because, module.path, lost.name.lineno)]
         if brought is not None and brought.path:
@@ -114,11 +120,13 @@ class UnboundName(DdpCodemod):
         )  # fmt: skip
 
 
-def _repair(module: SourceModule, lost: LostName) -> tuple[tuple[Edit, ...], Applicability, str]:
+def _repair(project: Project, module: SourceModule, lost: LostName) -> tuple[tuple[Edit, ...], Applicability, str]:
     brought = lost.brought
     assert brought is not None
     if module.holds(b"horovod") and family(brought.dotted) == "torch":
         return (), Applicability.DISPLAY, "the file uses Horovod: ask that for it, or import it and start the process group"
+    if line := _import_in_comment(module, lost.name.id):
+        return (), Applicability.DISPLAY, f"line {line} has its import in a comment: import it again, or take the use out too"
     if not _can_be_written_here(module, brought):
         return (), Applicability.DISPLAY, f"import it, as {brought.path} does by `{brought.code}`"
     edits = plan_statement(module, brought.code, brought.source)
@@ -128,6 +136,9 @@ def _repair(module: SourceModule, lost: LostName) -> tuple[tuple[Edit, ...], App
         return edits, Applicability.UNSAFE, f"assumes that `{brought.dotted}` is meant: no other file has the name"
     if brought.dotted in sys.stdlib_module_names:
         return edits, Applicability.SAFE, ""
+    needed = _NEEDS.get(brought.source, "")
+    if needed and needed not in pinned_packages(project):
+        return edits, Applicability.UNSAFE, f"assumes that {needed} is installed: without it the whole file cannot be imported"
     if family(brought.dotted) == "torch" and in_scope(module, lambda dotted: family(dotted) == "torch") is not None:
         return edits, Applicability.SAFE, ""
     return edits, Applicability.UNSAFE, f"assumes that the same is meant as in {brought.path}"
@@ -139,6 +150,12 @@ def _why_safe(module: SourceModule, lost: LostName) -> str:
     if lost.brought.dotted in sys.stdlib_module_names:
         return f"`{lost.brought.dotted}` is a module of Python"
     return f"each file that imports `{lost.name.id}` takes it from PyTorch, which this file imports as well"
+
+
+def _import_in_comment(module: SourceModule, name: str) -> int:
+    """The line of a comment that is an import of the name, 0 for none: somebody took it out, and may have had a reason."""
+    imported = re.compile(rb"\s*#+\s*(?:from\s+[\w.]+\s+)?import\s[^#]*\b" + re.escape(name.encode()) + rb"\b")
+    return next((n for n, line in enumerate(module.data.splitlines(), 1) if imported.match(line)), 0)
 
 
 def _can_be_written_here(module: SourceModule, brought: Brought) -> bool:

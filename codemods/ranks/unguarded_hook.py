@@ -12,6 +12,7 @@ from codemods.analysis.output.effects import Effects, Kind, effects_of
 from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.left_lines import most_logs_stay
 from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, has_levels_by_rank
+from codemods.analysis.output.log_files_by_rank import has_log_file_of_each_rank
 from codemods.analysis.output.logger_levels import Level, has_level_by_rank, level_by_rank
 from codemods.analysis.output.observers import GATHER_FIRST, Observer, observers, transformers_body
 from codemods.analysis.output.output_runs import Run
@@ -91,7 +92,8 @@ class UnguardedHook(DdpCodemod):
     - Hooks that only create folders: other ranks may write into them (DDP204).
     - Hooks that are decorated, guarded, or leave by a rank test already.
     - Files in which no import shows the flavour of Lightning to import from, reported.
-    - Hooks that only log, in a program that sets the level or the handlers of its loggers by the rank: silent.
+    - Hooks that only log, in a program that sets the level or the handlers of its loggers by the rank, or gives each rank a log
+      file of its own: silent.
     - Hooks of a class that no program of the project makes; a repository's own tests.
 
     ## References
@@ -185,9 +187,11 @@ def _does_nothing_else(module: SourceModule, function: FunctionNode) -> Evidence
 
 
 def _is_dropped_elsewhere(project: Project, effects: Effects) -> bool:
-    """True for lines of a logger alone where the program sets its loggers up by the rank: the others say nothing of them."""
-    logs = all(e.kind is Kind.LOG for e in effects.output)
-    return logs and (has_levels_by_rank(project) or has_handlers_on_zero_alone(project))
+    """True for lines of a logger alone where the program sets its loggers up by the rank: the others say nothing of them, or
+    say it in a file of their own."""
+    if any(e.kind is not Kind.LOG for e in effects.output):
+        return False
+    return has_levels_by_rank(project) or has_handlers_on_zero_alone(project) or has_log_file_of_each_rank(project)
 
 
 def _run_of(made: Observer) -> Run:

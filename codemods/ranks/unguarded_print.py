@@ -124,6 +124,7 @@ class UnguardedPrint(DdpCodemod):
     - Lines of a logger in a program that sets a level by the rank, or under a test of it.
     - Lines of a logger where `logging.basicConfig`, or whatever else gives it a handler, runs on rank 0 alone, callers included:
       the others drop what is below WARNING.
+    - Lines of a logger where each rank logs to a file that is named by its rank: the guard would empty the files of the others.
     - Constructors, and places where no test is sure to work.
     - Functions that do more than print, whose value is used, or that the project does not call: no decorator.
     - Hooks that only print: DDP201 takes them as a whole.

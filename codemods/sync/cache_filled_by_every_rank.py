@@ -97,8 +97,9 @@ class CacheFilledByEveryRank(DdpCodemod):
 
     ## Safety
     A file that is written under a name of the process and then renamed is whole for whoever finds it; the fix is unsafe, since it
-    leaves the work on every rank. For data sets that write many files there is none: they are built before the process group
-    starts as well as after, and a barrier is nothing there before.
+    leaves the work on every rank. There is none where a handler takes the file away: the part beside it would stay. For data sets
+    that write many files there is none: they are built before the process group starts as well as after, and a barrier is nothing
+    there before.
     What the constructor keeps in memory beside the files is needed on every rank.
 
     ## Refuses

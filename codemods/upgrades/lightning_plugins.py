@@ -13,6 +13,7 @@ from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, stan
 from codemods.analysis.trainer.moved_imports import Old, moved_edits
 from codemods.analysis.trainer.none_values import asked_elsewhere, nones_of
 from codemods.analysis.trainer.strategies_as_plugins import handed_past_trainer
+from codemods.analysis.trainer.strategies_of_commands import command_with_strategy
 from codemods.analysis.trainer.strategy_plugins import in_plugins
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import (
@@ -38,10 +39,13 @@ from codemods.data.lightning_arguments import (
     TOLD_PLUGIN_CLASSES,
 )
 from codemods.data.lightning_names import Moved
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, walk
 from codemods.store.project import Project
 
 _PACKAGES = ("pytorch_lightning", "lightning.pytorch")
+
+
+_BESIDE = "{}:{} gives `{}`, which Lightning refuses beside strategy=: take it out of the commands in the same change"
 
 
 class LightningPlugins(DdpCodemod):
@@ -93,6 +97,7 @@ class LightningPlugins(DdpCodemod):
     - `num_nodes=` and `sync_batchnorm=`, which are arguments of the Trainer alone
     - arguments without a name: strategies take `accelerator` first
     - two strategies in one list
+    - a Trainer of the command line whose commands give a strategy too (`--accelerator ddp`): reported, for Lightning refuses two
     - a strategy that comes to `plugins` on a way that is not seen to end in a call of the Trainer (`options["plugins"] = …`, a
       list that is filled): the import is reported
 
@@ -134,6 +139,8 @@ class LightningPlugins(DdpCodemod):
         change = _to_strategy(module, call, keyword.value, found.strategy, found.rest, nones)
         if found.several:
             change = Change((), refusals=("which of the two strategies counts is not shown",))
+        elif beside := _given_beside(project, module, call):
+            change = Change((), refusals=(beside,))
         message = f"{module.text_of(call.func)}(plugins=…) takes no strategy from Lightning {_v(PLUGINS_GONE)} on"
         yield self._judged(module, keyword, message, change, known, _flag_evidence(found.strategy))
 
@@ -218,8 +225,19 @@ def _to_strategy(
     return Change(tuple(edits), tuple(doubts), refusals)
 
 
+def _given_beside(project: Project, module: SourceModule, call: ast.Call) -> str:
+    """Why `strategy=` cannot stand in the call: a command gives one, too. "" where none does."""
+    command = command_with_strategy(project, module, call)
+    return _BESIDE.format(command.job, command.line, command.written) if command is not None else ""
+
+
 def _why_not(project: Project, module: SourceModule, names: set[str]) -> str:
     """Why the new class cannot take the place of the old one in this file."""
+    for trainer in trainer_calls(project, module):
+        plugins = keywords(trainer).get("plugins")
+        stays = plugins is not None and any(dotted(n) in names for n in walk(plugins.value))
+        if stays and (beside := _given_beside(project, module, trainer)):
+            return beside
     for heir in module.nodes(ast.ClassDef):
         if any(dotted(base) in names for base in heir.bases):
             return f"{heir.name} derives from it: the methods of strategies have other names"

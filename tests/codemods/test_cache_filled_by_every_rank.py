@@ -105,6 +105,24 @@ def test_the_other_way_round_and_an_open_file() -> None:
     check_transformed(RULE, rows(*lines), rows(*after), unsafe=True)
 
 
+@pytest.mark.parametrize(
+    ("end", "kept"),
+    [
+        (("except:", "    if os.path.exists(path):", "        os.remove(path)", "    raise"), False),
+        (("except KeyboardInterrupt:", "    note()", "except OSError:", "    os.unlink(path)", "    raise"), False),
+        (("finally:", "    clear(path)"), True),
+        (("except OSError:", "    os.remove(other)", "    raise"), True),
+        (("except OSError:", "    os.remove('rows.lock')", "    raise"), True),
+    ],
+)
+def test_a_handler_that_takes_the_file_away(end: tuple[str, ...], *, kept: bool) -> None:
+    lines = (MISSING[0], "    try:", "        with open(path, 'w') as f:", "            json.dump([1], f)")
+    source = rows(*lines, *(f"    {line}" for line in end), "return json.load(open(path))")
+    (found,) = findings_of(RULE, source)
+    assert bool(found.edits) is kept  # it would leave the part that lies beside the path
+    assert kept or found.applicability is Applicability.DISPLAY
+
+
 def test_an_archive_in_a_constructor_of_another_file() -> None:
     leaves = (
         "import os, zipfile\nfrom torch.utils.data import Dataset\n\nclass Leaves(Dataset):\n    def __init__(self, root):\n"

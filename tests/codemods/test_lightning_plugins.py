@@ -145,6 +145,33 @@ def test_a_strategy_that_is_handed_over_as_one(before: str, after: str) -> None:
     check_transformed(LightningPlugins, f"{BOTH}{before}\n", f"{NEW}{after}\n", files=PINNED)
 
 
+PARSED = BOTH + "pl.Trainer.from_argparse_args(args, plugins=DDPPlugin())\n"
+
+
+@pytest.mark.parametrize(
+    "option", ["--accelerator ddp", "--accelerator=ddp_spawn", "--strategy ddp_sharded", "--distributed_backend ddp"]
+)
+def test_a_command_that_gives_a_strategy_too(option: str) -> None:
+    files = {"requirements.txt": "torch\n", "jobs/run.sh": f"cd ..\npython main.py --gpus 4 {option} --lr 1\n", "other.py": ""}
+    source = PARSED + "\nif __name__ == '__main__':\n    main()\n"
+    found = findings_of(LightningPlugins, source, files, path="main.py")
+    assert len(found) == 2 and not any(f.edits for f in found)  # the call, and the import whose class would stay a plug-in
+    assert all(f"jobs/run.sh:2 gives `{option}`" in f.reason for f in found)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["main.py --gpus 4 --accelerator gpu", "main.py --strategy auto", "other.py --accelerator ddp", "main.py --accelerators ddp"],
+)
+def test_a_command_that_gives_none(command: str) -> None:
+    files = {"requirements.txt": "torch\n", "jobs/run.sh": f"cd ..\npython {command}\n", "other.py": ""}
+    found = [f for f in findings_of(LightningPlugins, PARSED, files, path="main.py") if "takes no strategy" in f.message]
+    assert found[0].edits
+    plain = PARSED.replace("Trainer.from_argparse_args(args, ", "Trainer(")  # takes nothing from the command
+    job = {**files, "jobs/run.sh": "cd ..\npython main.py --accelerator ddp\n"}
+    assert all(f.edits for f in findings_of(LightningPlugins, plain, job, path="main.py"))
+
+
 def test_requirement_files_that_disagree() -> None:
     files = {"requirements.txt": "pytorch-lightning==1.5.9\n", "environment.yml": "dependencies:\n  - pytorch-lightning=2.1\n"}
     check_told(LightningPlugins, BOTH, reason="the requirement files allow versions", files=files)

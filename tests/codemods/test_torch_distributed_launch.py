@@ -295,6 +295,42 @@ def test_an_environment_that_says_nothing_of_an_old_torch(files: dict[str, str],
     assert findings_of(RULE, start, {**FILES, **files}, path="run.sh")
 
 
+OPEN = {"README.md": "It needs a fix to work with PyTorch 1.8.1+.\n"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "conda create -n parts python=3.8 pytorch==1.9.0 torchvision -c pytorch -y",
+        "pip install torch==1.9.0",
+        "micromamba create -n parts -c pytorch pytorch=1.9.1",
+        "Please install torch==1.9.0 first",
+    ],
+)
+@pytest.mark.parametrize(
+    "above", [OPEN, {"README.md": "pip install torch==2.3.0\n"}, {"INSTALL.md": "conda create -n a pytorch=2.1\n"}]
+)
+def test_a_page_of_the_folder_that_installs_an_older_one(line: str, above: dict[str, str]) -> None:
+    files = {"parts/train.py": OLD, "parts/PARTS.md": f"## Environment\n```\n{line}\n```\n", **above}
+    check_nothing(RULE, f"{LAUNCH} parts/train.py\n", path="parts/run.sh", files=files)
+    beside = {**files, "other/train.py": OLD}
+    assert findings_of(RULE, f"{LAUNCH} other/train.py\n", beside, path="other/run.sh")  # the page speaks for its folder alone
+
+
+@pytest.mark.parametrize(
+    "line", ["parts work with pytorch==1.9.0", "conda create -n parts python=3.8", "pip install torch==2.0.1"]
+)
+def test_a_page_of_the_folder_that_installs_no_older_one(line: str) -> None:
+    files = {"parts/train.py": OLD, "parts/PARTS.md": f"{line}\n", **OPEN}
+    assert findings_of(RULE, f"{LAUNCH} parts/train.py\n", files, path="parts/run.sh")
+
+
+def test_a_page_of_the_folder_that_installs_a_newer_one() -> None:
+    files = {"parts/train.py": OLD, "parts/PARTS.md": "pip install torch==2.3.0\n", "README.md": "pip install torch==1.7.1\n"}
+    (found,) = findings_of(RULE, f"{LAUNCH} parts/train.py\n", files, path="parts/run.sh")
+    assert "1.10" not in found.reason
+
+
 MIXED: list[dict[str, str]] = [
     {"requirements.txt": "torch>=1.4\n"},
     {"README.md": "Needs PyTorch 1.6+.\n"},

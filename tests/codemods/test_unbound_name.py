@@ -295,3 +295,34 @@ RUNNER = "import torch\n\n\nclass Runner:\n    def fit(self):\n        self.step
 def test_a_method_is_not_called_by_a_test_of_a_setting_of_its_name(more: str, number: int) -> None:
     found = findings_of(RULE, RUNNER, {"main.py": RUNNERS.format(more=more)}, path="runner.py")
     assert len(found) == number
+
+
+BOARD = "from torch.utils.tensorboard import SummaryWriter"
+SHOWN = {"tools/board.py": f"import torch\n{BOARD}\n\nSummaryWriter('runs')\n"}
+OF_ZERO = of_rank_zero("if rank == 0:", "    writer = SummaryWriter('runs')")
+
+
+@pytest.mark.parametrize(
+    "comment", [f"# {BOARD}", f"    #{BOARD} as S, SummaryWriter", "# import board.SummaryWriter as SummaryWriter"]
+)
+def test_an_import_that_somebody_took_out(comment: str) -> None:
+    taken = OF_ZERO.replace("import torch\n", f"import torch\n{comment}\n", 1)
+    files = SHOWN | {"requirements.txt": "tensorboard\n"}
+    found = check_told(RULE, taken, files=files, reason="line 4 has its import in a comment")
+    assert "rank 0 ends there" in found.message
+
+
+@pytest.mark.parametrize("comment", ["# SummaryWriter comes below", "# from board import SummaryWriters", "x = 1  # import y"])
+def test_a_comment_that_is_no_import_of_the_name(comment: str) -> None:
+    told = OF_ZERO.replace("import torch\n", f"import torch\n{comment}\n", 1)
+    (found,) = findings_of(RULE, told, SHOWN | {"requirements.txt": "tensorboard\n"})
+    assert found.applicability is Applicability.SAFE and found.edits
+
+
+def test_a_module_of_torch_that_needs_another_package() -> None:
+    (found,) = findings_of(RULE, OF_ZERO, SHOWN)
+    assert found.applicability is Applicability.UNSAFE and "assumes that tensorboard is installed" in found.reason
+    named = (("requirements.txt", "torch\ntensorboard>=2\n"), ("setup.py", "setup(install_requires=['tensorboard'])\n"))
+    for path, text in named:
+        (found,) = findings_of(RULE, OF_ZERO, {**SHOWN, path: text})
+        assert found.applicability is Applicability.SAFE, path

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from posixpath import basename, dirname
 
 from codemods.analysis.frameworks import Pin, is_run, or_by_companions, pins, torch_pin
-from codemods.analysis.install_commands import INSTALL_KINDS, commands, documents, is_exact
+from codemods.analysis.install_commands import INSTALL_KINDS, commands, documents, is_command, is_exact
 from codemods.analysis.job_files.image_names import named_images
 from codemods.analysis.job_files.installed_torch import torch_of_package
 from codemods.analysis.job_files.job_pins import pin_of_job
@@ -40,7 +40,8 @@ _ENDED: dict[str, Version] = {
     "9": (1, 8, 0), "10.0": (1, 5, 0), "10.1": (1, 9, 0), "10.2": (1, 13, 0), "11.0": (1, 8, 0), "11.1": (1, 11, 0),
     "11.3": (1, 13, 0), "11.6": (2, 0, 0),
 }  # fmt: skip
-_TEXTS = (".md", ".rst", ".txt", *SHELL_KINDS, *YAML_KINDS, *IMAGE_KINDS)
+_PAGES = (".md", ".rst")
+_TEXTS = (*_PAGES, ".txt", *SHELL_KINDS, *YAML_KINDS, *IMAGE_KINDS)
 _DOCUMENTS = ("docs", "doc", "documents", "documentation", "docker", "install", "env", "envs", "environment", "requirements")
 _HISTORY = ("change", "history", "release", "news")
 
@@ -154,14 +155,26 @@ def _of_texts(project: Project, near: str) -> tuple[Said, ...]:
     """What the texts of the folders around a file say; of all texts where those say nothing."""
     said = project.keep("texts that name a torch", lambda: tuple(_all(project)))
     around = tuple(s for s in said if _is_around(s.path, near))
-    return around or said
+    return _with_own_install(around) or said
+
+
+def _with_own_install(around: tuple[Said, ...]) -> tuple[Said, ...]:
+    """The texts, without those above a folder that has a page of its own which installs a torch: that is what runs there."""
+    own = max((_folder_of(s.path) for s in around if s.installed and s.path.endswith(_PAGES)), key=len, default="")
+    return tuple(s for s in around if _folder_of(s.path).startswith(own))
 
 
 def _is_around(path: str, near: str) -> bool:
+    folder = _folder_of(path)
+    return not folder or near.startswith(f"{folder}/")
+
+
+def _folder_of(path: str) -> str:
+    """The folder that a text speaks of."""
     folder = dirname(path)
     while basename(folder).lower() in _DOCUMENTS:
         folder = dirname(folder)
-    return not folder or near.startswith(f"{folder}/")
+    return folder
 
 
 def _all(project: Project) -> Iterator[Said]:
@@ -177,7 +190,7 @@ def _all(project: Project) -> Iterator[Said]:
         text = data.decode("utf-8", "replace")
         for found in _STATED.finditer(text):
             line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
-            commanded = found["operator"] in ("=", "==") and "install" in line
+            commanded = found["operator"] in ("=", "==") and is_command(line)
             number = text.count("\n", 0, found.start()) + 1
             yield Said(_range(found, _MARKUP.sub(" ", line)[-30:]), path, number, commanded)
         for found in _CUDA.finditer(text):

@@ -45,7 +45,8 @@ REDUCERS = frozenset(
 IN_PLACE = frozenset({"all_reduce", "broadcast", "reduce", "allreduce_"})
 EQUAL_CALLS = frozenset(
     {"get_last_lr", "get_lr", "optimizers", "lr_schedulers", "get_learning_rate", "_get_lr", "get_world_size", "get_rank",
-     "parameters", "named_parameters", "grad_norm"}  # after the backward pass the gradients are those of all ranks
+     # after the backward pass the gradients are those of all ranks
+     "parameters", "named_parameters", "grad_norm", "clip_grad_norm_", "clip_grad_norm", "get_total_norm"}
 )  # fmt: skip
 EQUAL_ATTRIBUTES = frozenset(
     {"current_epoch", "global_step", "param_groups", "hparams", "world_size", "num_devices", "global_rank", "local_rank",

@@ -10,7 +10,7 @@ from codemods.analysis.model.by_hand import lightning_usage
 from codemods.analysis.model.flag_setting import Framework, Wrapper
 from codemods.analysis.model.model_usage import Entry, Usage, Verdict, usage_of
 from codemods.analysis.model.signatures import returned
-from codemods.analysis.model.training_loop import usage_in_loop
+from codemods.analysis.model.training_loop import corrected_by_loop, usage_in_loop
 from codemods.analysis.model.wrapped_model import Model, callers, joined, model_of
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.api.findings import Evidence
@@ -63,11 +63,13 @@ def _with_assumption(model: Model, usages: tuple[Usage, ...]) -> Trained:
 
 def _through_the_loop(project: Project, module: SourceModule, call: ast.Call, trained: Trained) -> Trained:
     """Where forward alone does not say what enters the loss, the training loop may."""
-    usages = tuple(
-        (usage_in_loop(project, module, call, usage.site) or usage) if usage.verdict is Verdict.UNKNOWN and usage.many else usage
-        for usage in trained.usages
-    )
-    return replace(trained, usages=usages)
+    return replace(trained, usages=tuple(_by_loop(project, module, call, usage) for usage in trained.usages))
+
+
+def _by_loop(project: Project, module: SourceModule, call: ast.Call, usage: Usage) -> Usage:
+    if usage.verdict is Verdict.UNKNOWN and usage.many:
+        return usage_in_loop(project, module, call, usage.site) or usage
+    return corrected_by_loop(project, module, call, usage)
 
 
 # Lightning

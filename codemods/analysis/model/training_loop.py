@@ -6,34 +6,57 @@ import ast
 
 from codemods.analysis.class_index import ClassSite
 from codemods.analysis.model.flow_frame import Frame, Loop
-from codemods.analysis.model.flow_values import NOTHING, Value
+from codemods.analysis.model.flow_values import NONE, NOTHING, Names, Value
 from codemods.analysis.model.model_usage import Entry, Judge, Usage, Verdict
 from codemods.analysis.model.wrapped_model import callers
 from codemods.api.findings import Asked, Evidence
 from codemods.files.source import FunctionNode, SourceModule
-from codemods.runtime.record import replace
+from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
 LEVELS = 3  # how far above the wrapper the training is looked for
 
 
+@record
+class _InLoop:
+    """carried: the parameters that every loss of the loop surely has."""
+
+    usage: Usage
+    carried: Names
+
+
 def usage_in_loop(project: Project, module: SourceModule, call: ast.Call, site: ClassSite) -> Usage | None:
     """The verdict by the backward passes of the functions round the wrapper; None where they do not show it, either."""
+    found = _in_loop(project, module, call, site)
+    return found.usage if found is not None and found.usage.verdict is not Verdict.UNKNOWN else None
+
+
+def corrected_by_loop(project: Project, module: SourceModule, call: ast.Call, usage: Usage) -> Usage:
+    """The verdict by the loop, where one output of forward leaves a module out in some steps, and the loss has it by another."""
+    left_out = frozenset(name for decision in usage.skipped if decision.cause.varies for name in decision.names)
+    if not (usage.many and usage.verdict is Verdict.SOMETIMES and left_out):
+        return usage
+    found = _in_loop(project, module, call, usage.site)
+    return found.usage if found is not None and left_out <= found.carried else usage
+
+
+def _in_loop(project: Project, module: SourceModule, call: ast.Call, site: ClassSite) -> _InLoop | None:
     key = ("usage in loop", module.path, call.lineno, call.col_offset, site.module.path, site.node.lineno)
-    return project.memo(key, lambda: _usage_in_loop(project, module, call, site))
+    return project.memo(key, lambda: _find(project, module, call, site))
 
 
-def _usage_in_loop(project: Project, module: SourceModule, call: ast.Call, site: ClassSite) -> Usage | None:
+def _find(project: Project, module: SourceModule, call: ast.Call, site: ClassSite) -> _InLoop | None:
     homes = [(module, module.function_of(call))]
     for _ in range(LEVELS):
         for home, function in homes:
-            first = _LoopJudge(project, site, home, function, call, settings=False) if _trains(project, home) else None
-            found = first.judge() if first is not None else None
-            if first is None or found is None or not first.seen:
+            judge = _LoopJudge(project, site, home, function, call, settings=False) if _trains(project, home) else None
+            found = judge.judge() if judge is not None else None
+            if judge is None or found is None or not judge.seen:
                 continue
             if found.verdict is not Verdict.ALL:
-                found = _LoopJudge(project, site, home, function, call, settings=True).judge()
-            return found if found.verdict is not Verdict.UNKNOWN else None  # this is where it is trained
+                judge = _LoopJudge(project, site, home, function, call, settings=True)
+                found = judge.judge()
+            return _InLoop(found, judge.carried)  # this is where it is trained
         homes = [
             (other, other.function_of(use))
             for home, function in homes if function is not None
@@ -63,6 +86,7 @@ class _LoopJudge(Judge):
         )
         self.loop = self.flow.loop = Loop(self.root, site.node)
         self.seen = False
+        self.carried = NONE
 
     def _run(self) -> Value | None:
         arguments = self.function.args
@@ -78,7 +102,7 @@ class _LoopJudge(Judge):
         self.flow.decisions = self.flow.decisions[: max(p.decisions for p in passes)]
         self.loop.passes[:] = passes
         losses = [p.loss for p in passes]
-        shared = frozenset.intersection(*(v.must for v in losses))
+        self.carried = shared = frozenset.intersection(*(v.must for v in losses))
         return Value(shared, frozenset(n for v in losses for n in v.may | v.must), frozenset(d for v in losses for d in v.doubts))
 
     def _loss(self, returned: Value) -> tuple[Value, str]:

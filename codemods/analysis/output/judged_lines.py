@@ -14,6 +14,7 @@ from codemods.analysis.output.environment_guards import BY_LAUNCHER
 from codemods.analysis.output.guard_spelling import Spelling, guard_for
 from codemods.analysis.output.left_lines import most_lines_stay
 from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, has_levels_by_rank
+from codemods.analysis.output.log_files_by_rank import has_log_file_of_each_rank
 from codemods.analysis.output.message_parts import holds_its_body, is_other_end, says_the_same, stands_below_its_header
 from codemods.analysis.output.muted_print import is_muted
 from codemods.analysis.output.output_runs import Run, makes_folder, output_runs
@@ -82,6 +83,8 @@ def _asked(
         return "it stands among what writes a file", nothing, ""
     if ranks_reaching(project, module, run.first).some or (run.makes(Kind.PRINT) and is_muted(project, module, run.first)):
         return "one rank alone prints there", nothing, ""
+    if _is_logged_alone(run) and has_log_file_of_each_rank(project):
+        return "each rank logs to a file of its own", nothing, ""
     assumes = _assumes(project, module, function, run)
     spelled = guard_for(project, module, run.first, lines=True) if assumes is not None else None
     if assumes is None or spelled is None:
@@ -156,14 +159,17 @@ def _assumes(project: Project, module: SourceModule, function: FunctionNode | as
     A logger of the file is often set up by rank already. Its lines count where the function keeps others of them to rank 0.
     """
     kinds = {e.kind for e in run.effects.output}
-    if Kind.LOG in kinds and Kind.PRINT not in kinds:
-        if has_levels_by_rank(project) or has_handlers_on_zero_alone(project):
-            return None  # the other ranks drop the line
+    if _is_logged_alone(run) and (has_levels_by_rank(project) or has_handlers_on_zero_alone(project)):
+        return None  # the other ranks drop the line
     if Kind.PRINT in kinds or any(e.kind is Kind.LOG and e.text.startswith("self.") for e in run.effects.output):
         return ""
     if Kind.LOG in kinds and not isinstance(function, ast.Module) and _guards_lines(project, module, function):
         return "assumes that this line, as others of the function are, is wanted once and not from each process"
     return None
+
+
+def _is_logged_alone(run: Run) -> bool:
+    return run.makes(Kind.LOG) and not run.makes(Kind.PRINT)
 
 
 def _is_set_up_everywhere(project: Project, module: SourceModule) -> bool:

@@ -85,7 +85,7 @@ def _devices(module: SourceModule, path: ast.expr, depth: int) -> Iterator[ast.e
                 yield node
         elif depth > 0 and (isinstance(node, ast.Name) or name.startswith("self.")):
             for value in assigned(module, node, name)[:4]:
-                if isinstance(value, (ast.JoinedStr, ast.BinOp, ast.Call, ast.Name)):
+                if isinstance(value, (ast.JoinedStr, ast.BinOp, ast.Call, ast.Name, ast.Subscript)):
                     yield from _devices(module, value, depth - 1)
 
 

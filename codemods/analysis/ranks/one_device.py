@@ -147,10 +147,15 @@ def settings_give_several(project: Project) -> bool:
     return bool(values) and all(_MORE.fullmatch(v) for v in values)
 
 
-def _devices_of_settings(project: Project) -> list[bytes]:
+def settings_of_trainers(project: Project) -> list[bytes]:
+    """The YAML that speaks of a Trainer, and starts no ranks to try them out."""
     read = ((p, project.read(p) or b"") for p in project.files if p.endswith((".yaml", ".yml")))
     texts = [t for path, t in read if b"trainer" in t or _is_of_trainers(path) or _MADE_BY_SETTINGS.search(t)]
-    texts = [t for t in texts if not _is_simulation(t)]
+    return [t for t in texts if not _is_simulation(t)]
+
+
+def _devices_of_settings(project: Project) -> list[bytes]:
+    texts = settings_of_trainers(project)
     in_one = [b"1" for text in texts if _IN_ONE_PROCESS.search(text)]  # `dp`: one process, whatever its devices
     found = ((text, m) for text in texts if not _IN_ONE_PROCESS.search(text) for m in _DEVICES.finditer(text))
     return in_one + [m["value"] for text, m in found if m["key"] != b"num_nodes" or _is_of_a_trainer(text, m)]

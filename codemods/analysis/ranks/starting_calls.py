@@ -14,6 +14,7 @@ from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.given_devices import call_gives_several
 from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_leave_one
 from codemods.analysis.ranks.set_devices import is_left_to_one_by_commands, is_left_to_one_gpu, is_set_to_one
+from codemods.analysis.ranks.settings_of_dp import is_left_to_dp
 from codemods.analysis.ranks.start_kinds import Start
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
@@ -106,7 +107,9 @@ def _start_of_trainer(project: Project, module: SourceModule, call: ast.Call) ->
         left = is_left_to_one_gpu(project, call) or is_left_to_one_by_commands(project, module, call)
         if left or is_set_to_one(project, module, call):
             return Start.OPEN
-        return Start.SEVERAL if call_gives_several(project, module, call) else Start.LIKELY
+        if call_gives_several(project, module, call):
+            return Start.SEVERAL
+        return Start.OPEN if is_left_to_dp(project, module, call) else Start.LIKELY
     if find_function(project, module, dotted(call.func)) is not None:
         return Start.ONE  # of the project: its class is looked into
     return Start.OPEN
