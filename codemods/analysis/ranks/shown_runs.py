@@ -23,7 +23,7 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_t
 from codemods.analysis.ranks.seen_starts import runs_on_several, runs_one_a_machine, started
 from codemods.analysis.ranks.several_processes import is_asserted_alone
 from codemods.analysis.ranks.start_kinds import Start
-from codemods.analysis.ranks.started_alone import is_started_alone
+from codemods.analysis.ranks.started_alone import is_started_alone, is_started_otherwise
 from codemods.analysis.ranks.superseded import is_superseded
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure, is_in_a_failing_block
 from codemods.analysis.ranks.unrun_hooks import is_in_untested_hook
@@ -100,6 +100,8 @@ def is_of_a_closed_mode(project: Project, module: SourceModule, span: Span) -> b
     if statement is None:
         return False
     if is_in_closed_mode(project, module, statement) or is_in_loop_of_one(project, module, statement):
+        return True
+    if is_started_otherwise(project, module, statement):
         return True
     return is_made_by_runs_of_one(project, module, statement)
 
