@@ -284,6 +284,17 @@ def test_a_class_that_other_runs_may_make(old: str, new: str) -> None:
     assert not task(main=TASKS.replace(old, new))
 
 
+CALLED = (
+    TASKS.replace("            task = Filling", "            fill(args)")
+    .replace("    def main():", "    def fill(args):\n        Filling(args).run()\n\n    def main():")
+)
+
+
+def test_a_class_that_is_named_in_what_the_mode_calls() -> None:
+    assert task(main=CALLED)
+    assert not task(main=CALLED.replace("        task(args).run()", "        task(args).run()\n        fill(args)"))
+
+
 FIELDS = TASKS.replace(
     """        parser = argparse.ArgumentParser()
         parser.add_argument("--task_name", required=True)

@@ -67,7 +67,7 @@ def _comes_alone(project: Project, module: SourceModule, node: ast.AST, depth: i
         return _comes_alone(project, module, outer, depth + 1, in_mode)
     owner = module.parent(function)
     if isinstance(owner, ast.ClassDef):  # an heir or a framework may call a method of it, but of no object that nobody makes
-        return in_mode is _is_in_mode and _is_named_in_modes(project, module, owner)
+        return _is_named_in_modes(project, module, owner, depth + 1, in_mode)
     used = uses_of(project, module, function).outside_tests()
     if used.more or used.handed_on or len(used.calls) > _MOST_CALLS or _may_be_called_by_others(function):
         return False
@@ -130,8 +130,8 @@ def _find_valued_mode(project: Project, module: SourceModule, wanted: Wanted) ->
 
 
 def _is_in_unshown_mode(project: Project, module: SourceModule, node: ast.AST) -> bool:
-    """True under a test of an option's value that no launch gives, where many commands show values."""
-    return any(_is_unshown(project, module, wanted) for wanted in wanted_over(module, node))
+    """True under a test of an option's value that no launch gives, where many commands show values, and in a mode of one."""
+    return _is_in_mode(project, module, node) or any(_is_unshown(project, module, wanted) for wanted in wanted_over(module, node))
 
 
 def _is_unshown(project: Project, module: SourceModule, wanted: Wanted) -> bool:
@@ -139,14 +139,14 @@ def _is_unshown(project: Project, module: SourceModule, wanted: Wanted) -> bool:
     return project.keep(key, lambda: is_shown_otherwise(project, module, wanted, _starts_of(project, module)))
 
 
-def _is_named_in_modes(project: Project, module: SourceModule, owner: ast.ClassDef) -> bool:
-    """True for a class that is named in such modes alone: no other run makes an object of it."""
+def _is_named_in_modes(project: Project, module: SourceModule, owner: ast.ClassDef, depth: int, in_mode: _Mode) -> bool:
+    """True for a class that is named in such modes alone, or by what is called in them: no other run makes an object of it."""
 
     def find() -> bool:
         places = names_of_class(project, module, owner)
-        return bool(places) and all(_is_in_mode(project, m, node) for m, node in places)
+        return bool(places) and all(_comes_alone(project, m, node, depth, in_mode) for m, node in places)
 
-    return project.keep(("named in modes of one", module.path, owner.lineno), find)
+    return project.keep(("named in modes of one", module.path, owner.lineno, depth, in_mode.__name__), find)
 
 
 def _options_over(module: SourceModule, node: ast.AST) -> Iterator[str]:
