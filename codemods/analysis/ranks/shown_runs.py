@@ -28,6 +28,7 @@ from codemods.analysis.ranks.superseded import is_superseded
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure, is_in_a_failing_block
 from codemods.analysis.ranks.unrun_hooks import is_in_untested_hook
 from codemods.analysis.ranks.unused import is_of_a_library
+from codemods.analysis.ranks.without_launcher import is_without_launcher
 from codemods.api.findings import Span
 from codemods.files.source import SourceModule, once_a_module
 from codemods.files.text_file import NOTEBOOK, TextFile
@@ -111,6 +112,13 @@ def started_alone(project: Project, module: SourceModule, span: Span) -> bool:
     if isinstance(module, TextFile):
         return False
     return is_started_alone(project, module, _statements(module).get(span.line, module.tree))
+
+
+def is_without_a_launcher(project: Project, module: SourceModule, span: Span) -> bool:
+    """True for a place that a test keeps for runs which no launcher started, and which start no processes by themselves."""
+    if isinstance(module, TextFile):
+        return False
+    return is_without_launcher(project, module, _statements(module).get(span.line, module.tree))
 
 
 def never_runs(project: Project, module: SourceModule, span: Span) -> bool:

@@ -90,7 +90,7 @@ def _find_program(project: Project, module: SourceModule) -> bool:
     if not module.holds(b"__main__") or _SHARES.search(module.data):
         return False
     of_it = _starts_of(project, module)
-    return bool(of_it) and not any(s.several for s in of_it) and _starts_nothing(project, module)
+    return bool(of_it) and not any(s.several for s in of_it) and starts_nothing(project, module)
 
 
 def _starts_of(project: Project, module: SourceModule) -> list[Start]:
@@ -102,7 +102,7 @@ def _starts_of(project: Project, module: SourceModule) -> list[Start]:
     return starts_of(project, module.path) or []
 
 
-def _starts_nothing(project: Project, module: SourceModule) -> bool:
+def starts_nothing(project: Project, module: SourceModule) -> bool:
     return not any(_STARTS_PROCESSES.search(project.read(p) or b"") for p in imported_files(project, module))
 
 
@@ -126,7 +126,7 @@ def _is_valued_mode(project: Project, module: SourceModule, wanted: Wanted) -> b
 
 def _find_valued_mode(project: Project, module: SourceModule, wanted: Wanted) -> bool:
     commands = _starts_of(project, module)
-    return is_given_to_one(project, module, wanted, commands) and _starts_nothing(project, module)
+    return is_given_to_one(project, module, wanted, commands) and starts_nothing(project, module)
 
 
 def _is_in_unshown_mode(project: Project, module: SourceModule, node: ast.AST) -> bool:
@@ -178,7 +178,7 @@ def _find_mode(project: Project, module: SourceModule, option: str) -> bool:
     alone = [s for s in of_it if not s.several and option in s.flags]
     if not launched or not alone or any(option in s.flags or s.more for s in launched):
         return False
-    return _starts_nothing(project, module)
+    return starts_nothing(project, module)
 
 
 def is_in_mode_of_one(project: Project, module: SourceModule, node: ast.AST) -> bool:
