@@ -5,8 +5,8 @@ shown by its own metadata, which names another distribution than the root's, by 
 was published: the name is a known one, an index made it (PKG-INFO), or it lies in a folder for other people's code. Packages of
 a monorepo have metadata too, and none of these reasons.
 
-A release that was unpacked says so by its folder, `transformers-3.0.2/`: a known name and a version. It needs no licence, which is
-often left out; but where a text or a program beside it speaks of its examples or tools, these are programs of the project.
+A release that was unpacked says so by its folder, `transformers-3.0.2/`: a known name and a version. It needs no licence, which
+is often left out; but where a text or a program beside it names its examples or tools, these are programs of the project.
 """
 
 from __future__ import annotations

@@ -350,7 +350,8 @@ def test_a_value_that_some_command_may_give(commands: str) -> None:
 
 
 def test_a_value_that_only_some_callers_ask_for() -> None:
-    assert not others(LAUNCH * 8, main=TASKS.replace("        task(args).run()", "        task(args).run()\n        sketch(args)"))
+    run = "        task(args).run()"
+    assert not others(LAUNCH * 8, main=TASKS.replace(run, f"{run}\n        sketch(args)"))
 
 
 def test_an_heir_or_a_text_may_make_it() -> None:

@@ -83,7 +83,7 @@ def by_rank(old: str = "", new: str = "") -> bool:
 def test_a_variable_that_launchers_set() -> None:
     assert by_variable()
     assert by_variable(ASKED, 'if os.environ.get("WORLD_SIZE") is not None:')
-    assert by_variable(ASKED, 'launched = "RANK" in os.environ\n        if launched and out:\n            return\n        if launched:')
+    assert by_variable(ASKED, 'launched = "RANK" in os.environ\n        if launched:')
     assert by_variable(ASKED, 'if not ("RANK" not in os.environ):')
 
 
@@ -134,9 +134,8 @@ def test_a_rank_that_nobody_may_hand_over(old: str, new: str) -> None:
 
 def test_nothing_is_reported_there() -> None:
     text = {"run.sh": "torchrun --nproc_per_node 8 main.py\n"}
-    source = textwrap.dedent(MAIN.replace("fit(out)", "os.path.exists(out) or os.makedirs(out)").replace("from fitting import fit", ""))
-    asks = "        if not os.path.exists(out):\n            os.makedirs(out)\n"
-    source = source.replace("        os.path.exists(out) or os.makedirs(out)\n", asks)
+    asks = "if not os.path.exists(out):\n                os.makedirs(out)"
+    source = textwrap.dedent(MAIN.replace("fit(out)", asks).replace("    from fitting import fit\n", ""))
     check_nothing(MakedirsRace, source, files=text, path="main.py")
     swapped = source.replace('"LOCAL_RANK" in', '"LOCAL_RANK" not in')
     assert findings_of(MakedirsRace, swapped, text, path="main.py")

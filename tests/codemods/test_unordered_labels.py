@@ -139,7 +139,10 @@ SPAWNED = (
 )
 
 
-def spawned(method: str = "", count: str = "torch.cuda.device_count()", address: str = "'localhost'", args: str = "(n, args)") -> str:
+DEVICES = "torch.cuda.device_count()"
+
+
+def spawned(method: str = "", count: str = DEVICES, address: str = "'localhost'", args: str = "(n, args)") -> str:
     made = SPAWNED.replace("METHOD", method).replace("COUNT", count).replace("ADDRESS", address).replace("HANDED", args)
     return "import os\nimport torch.multiprocessing as mp\n" + made
 

@@ -70,7 +70,7 @@ def is_given_to_one(project: Project, module: SourceModule, wanted: Wanted, comm
 
 
 def is_shown_otherwise(project: Project, module: SourceModule, wanted: Wanted, commands: list[Start]) -> bool:
-    """True where each launch on several processes gives another value, and many commands show values: this one is none of theirs."""
+    """True where each launch on several processes gives another value, and many commands show values."""
     launched = [value_given(s, wanted.option) for s in commands if s.several]
     told = [v for v in (value_given(s, wanted.option) for s in commands) if v is not None]
     if len(told) < MANY_COMMANDS or not launched or any(s.more for s in commands if s.several):
