@@ -26,7 +26,7 @@ SUMMARY = "DDPFIX_SUMMARY.md"  # what apply commits: its commands are no word of
 # Other people's code kept in the repository: read for facts, never reported on or changed.
 VENDORED = frozenset({"third_party", "third-party", "thirdparty", "vendor", "vendored", "_vendor"})
 SUBMODULE = "a submodule, left alone: run ddpfix in it"
-COPY = "a copy of the package {}, by its own metadata and licence: read for facts, and left alone without `check-copies = true`"
+COPY = "a copy of the package {}, by its own metadata: read for facts, and left alone without `check-copies = true`"
 PATIENCE = 5.0  # seconds until it is looked at what git waits for; with many files it takes as long
 LARGEST_JSON = 256 * 1024  # bytes; a larger one is data, not settings
 ROOT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", "ddpfix.toml")

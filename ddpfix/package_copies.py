@@ -4,6 +4,9 @@ Their home is elsewhere, so nobody wants a change of them here; the project impo
 shown by its own metadata, which names another distribution than the root's, by its own licence, and by a reason to think that it
 was published: the name is a known one, an index made it (PKG-INFO), or it lies in a folder for other people's code. Packages of
 a monorepo have metadata too, and none of these reasons.
+
+A release that was unpacked says so by its folder, `transformers-3.0.2/`: a known name and a version. It needs no licence, which
+is often left out; but where a text or a program beside it names its examples or tools, these are programs of the project.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ _SHOWN = frozenset(
      "tools", "tutorials"}
 )  # fmt: skip
 _SOURCES = ("", "src/", "python/")
+_RELEASE = re.compile(r"([A-Za-z][\w.-]*?)[-_]v?\d+(?:\.\d+)+(?:[-.]?(?:a|b|rc|post|dev)\d+)?")
+_TELLING = (".py", ".ipynb", ".sh", ".bash", ".md", ".rst", ".txt", ".yaml", ".yml", ".json", ".toml", "Makefile", "Dockerfile")
 _NAMED = re.compile(rb"^[ \t]*Name:[ \t]*([\w.-]+)", re.M)
 _IN_CFG = re.compile(rb"^\[metadata\][^\[]*?^name[ \t]*=[ \t]*([\w.-]+)", re.M)
 
@@ -37,7 +42,7 @@ def package_copies(names: Iterable[str], read: Read) -> Mapping[str, str]:
     known = set(names)
     licensed = {n.rpartition("/")[0] for n in known if "/" in n and n.rpartition("/")[2].lower().startswith(_LICENCES)}
     licensed |= {n.rpartition("/")[0] for n in known if n.endswith("/PKG-INFO")}
-    homes = sorted(f for f in licensed if any(f"{f}/{m}" in known for m in _METADATA) and ".egg-info" not in f)
+    homes = sorted(f for f in licensed | _releases(known) if any(f"{f}/{m}" in known for m in _METADATA) and ".egg-info" not in f)
     if not homes:
         return {}
     own = _distribution("", known, read)
@@ -46,7 +51,9 @@ def package_copies(names: Iterable[str], read: Read) -> Mapping[str, str]:
         if any(folder.startswith(f"{outer}/") for outer in found):
             continue
         name = _distribution(f"{folder}/", known, read)
-        if name and name != own and _was_published(folder, name, own, known) and _holds_a_package(folder, known):
+        if not (name and name != own and _was_published(folder, name, own, known) and _holds_a_package(folder, known)):
+            continue
+        if folder in licensed or (_released(folder) == name and not _is_worked_in(folder, known, read)):
             found[folder] = name
     return found if _is_a_project(known, found, read) else {}
 
@@ -72,6 +79,37 @@ def _was_published(folder: str, name: str, own: str, known: set[str]) -> bool:
     if f"{folder}/PKG-INFO" in known or not _FOR_OTHERS.isdisjoint(folder.split("/")[:-1]):
         return True
     return name in PUBLISHED and own not in PUBLISHED  # a family of packages may be developed in one repository
+
+
+def _releases(known: set[str]) -> set[str]:
+    homes = {n.rpartition("/")[0] for n in known if n.rpartition("/")[2] in _METADATA}
+    return {f for f in homes if _released(f) in PUBLISHED}
+
+
+def _released(folder: str) -> str:
+    """`torch-scatter` of `libs/torch_scatter-2.0.9`, "" for a folder whose name ends in no version."""
+    found = _RELEASE.fullmatch(folder.rpartition("/")[2])
+    return re.sub(r"[-_.]+", "-", found[1]).lower() if found else ""
+
+
+def _is_worked_in(folder: str, known: set[str], read: Read) -> bool:
+    """True where a file beside the copy names one of its programs, by the folder (`x-1.0/examples`) or once it is in there."""
+    name = re.escape(folder.rpartition("/")[2].encode())
+    shown = b"|".join(s.encode() for s in sorted(_SHOWN))
+    program = re.compile(rb"\b" + name + rb"/(?:" + shown + rb")\b|(?<![\w/.-])(?:\./)?(?:" + shown + rb")/[\w./-]+")
+    named = re.compile(rb"\b" + name + rb"(?![\w.-])")
+    for file in sorted(n for n in known if not n.startswith(f"{folder}/") and n.endswith(_TELLING)):
+        data = read(file)
+        if named.search(data) and any(_is_theirs(m[0], folder, known) for m in program.finditer(data)):
+            return True
+    return False
+
+
+def _is_theirs(said: bytes, folder: str, known: set[str]) -> bool:
+    """True for what lies in the copy: of `examples/run.sh` it is asked, since the project may have examples of its own."""
+    path = said.decode(errors="replace").removeprefix("./")
+    inside = path.partition("/")[2] if path.startswith(folder.rpartition("/")[2]) else path.rstrip("./")
+    return any(n == f"{folder}/{inside}" or n.startswith(f"{folder}/{inside}/") for n in known)
 
 
 def _holds_a_package(folder: str, known: set[str]) -> bool:

@@ -108,6 +108,57 @@ def test_packages_of_its_own_keep_their_findings(tmp_path: Path, files: dict[str
     assert chosen(make(tmp_path, {"train.py": TRAIN, **files})) == {"train.py", *(n for n in files if n.endswith(".py"))}, why
 
 
+RELEASE = {
+    "libs/torch_scatter-2.0.9/setup.py": SETUP % b"torch-scatter",
+    "libs/torch_scatter-2.0.9/src/torch_scatter/__init__.py": b"",
+    "libs/torch_scatter-2.0.9/examples/train.py": b"import torch\n",
+}
+OWN = {"train.py": TRAIN, "examples/own.py": b"import torch\n"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"cd libs/torch_scatter-2.0.9\npip install -e .\ncd ../..\npython examples/own.py\n",
+        b"pip install ./libs/torch_scatter-2.0.9\n",
+        b"torchrun examples/train.py\n",
+    ],
+    ids=["installed", "by its path", "of another folder"],
+)
+def test_an_unpacked_release_needs_no_licence(tmp_path: Path, text: bytes) -> None:
+    repo = make(tmp_path, {**OWN, **RELEASE, "README.md": text})
+    (tree,) = discover([repo])
+    assert set(tree.chosen) == {"README.md", *OWN}
+    assert "libs/torch_scatter-2.0.9/src/torch_scatter/__init__.py" in tree.files
+    assert "libs/torch_scatter-2.0.9/examples/train.py" not in tree.files
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"run.sh": b"torchrun libs/torch_scatter-2.0.9/examples/train.py\n"},
+        {"run.sh": b"cd libs/torch_scatter-2.0.9\ntorchrun examples/train.py\n"},
+        {"notes.md": b"Go to `torch_scatter-2.0.9/examples` first.\n"},
+        {"start.py": b"import os\nos.chdir('libs/torch_scatter-2.0.9')\nos.system('python ./examples/train.py')\n"},
+    ],
+    ids=["started", "started inside", "spoken of", "by a program"],
+)
+def test_a_release_in_which_somebody_works_keeps_its_findings(tmp_path: Path, files: dict[str, bytes]) -> None:
+    repo = make(tmp_path, {**OWN, **RELEASE, **files})
+    assert chosen(repo) == {*OWN, *files, *RELEASE}
+
+
+def test_the_folder_and_the_metadata_name_one_known_release(tmp_path: Path) -> None:
+    mine = {n.replace("torch_scatter", "speech"): d.replace(b"torch-scatter", b"speech") for n, d in RELEASE.items()}
+    for folder in "abc":
+        (tmp_path / folder).mkdir()
+    assert chosen(make(tmp_path / "a", {**OWN, **mine})) == {*OWN, *mine}
+    other = {**RELEASE, "libs/torch_scatter-2.0.9/setup.py": SETUP % b"torch-sparse"}
+    assert chosen(make(tmp_path / "b", {**OWN, **other})) == {*OWN, *other}
+    bare = {n.replace("-2.0.9", ""): d for n, d in RELEASE.items()}
+    assert chosen(make(tmp_path / "c", {**OWN, **bare})) == {*OWN, *bare}
+
+
 def test_a_repository_that_works_in_the_copy_keeps_its_findings(tmp_path: Path) -> None:
     repo = make(tmp_path, {**COPY, "prepare.py": b"import json\n"})
     assert chosen(repo) == {"prepare.py", *(n for n in COPY if n.endswith(".py"))}

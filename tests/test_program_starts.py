@@ -336,6 +336,23 @@ def test_a_text_that_goes_to_another_folder_may_mean_each_script(change: str, ex
     assert start_of(project, module) is expected
 
 
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        ("    os.environ['CUDA_VISIBLE_DEVICES'] = '0'\n    n = parse()\n    main(n)\n", Start.ONE),
+        ('    n = int(input())\n    os.environ["CUDA_VISIBLE_DEVICES"] = "3"\n    main(n)\n', Start.ONE),
+        ("    os.environ['CUDA_VISIBLE_DEVICES'] = '0,1'\n    main(2)\n", Start.SEVERAL),
+        ("    main(2)\n    os.environ['CUDA_VISIBLE_DEVICES'] = '0'\n", Start.SEVERAL),
+        ("    n = torch.cuda.device_count()\n    os.environ['CUDA_VISIBLE_DEVICES'] = '0'\n    main(n)\n", Start.SEVERAL),
+        ("    if input():\n        os.environ['CUDA_VISIBLE_DEVICES'] = '0'\n    main(2)\n", Start.SEVERAL),
+    ],
+)
+def test_devices_that_a_script_leaves_when_it_is_run(block: str, expected: Start) -> None:
+    text = "import os\nimport torch\nimport torch.multiprocessing as mp\n\ndef work(rank):\n    print(rank)\n\ndef main(n):\n"
+    guard = 'if __name__ == "__main__":\n'
+    assert start(f"{text}    mp.spawn(work, nprocs=torch.cuda.device_count())\n\n{guard}{block}") is expected
+
+
 def test_devices_that_an_imported_file_leaves() -> None:
     joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
     pin = "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '{}'\n"

@@ -139,3 +139,48 @@ def test_shares_that_are_as_long_or_have_no_end_stay() -> None:
 
 def test_a_generator_that_gives_all_ranks_as_many_stays() -> None:
     check_nothing(RULE, program(f"for batch in batches(glob.glob(folder), 4):\n    {BACK}", mine="i % 2 == 0"))
+
+
+FILLED = HEAD.partition("class Shards")[0] + """\
+class Share:
+    def __init__(self, rows, rank, world, size):
+        each = -(-len(rows) // world)
+        self.rows, self.size, self.given = rows, size, 0
+        self.first = rank * each
+        self.last = min(self.first + each, len(rows))
+        self.most = -(-each // size)
+
+    def batches(self):
+        mine = self.rows[self.first : self.last]
+        for i in range(0, len(mine), self.size):
+            COUNT
+            yield mine[i : i + self.size]
+        while TEST:
+            self.given += 1
+            yield mine[: self.size]
+
+
+def train(net, rows):
+    model, share = DDP(net), Share(rows, dist.get_rank(), dist.get_world_size(), 4)
+    for batch in share.batches():
+        model(batch).mean().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "test", "told"),
+    [
+        ("self.given += 1", "self.given < self.most", False),
+        ("self.given += 1", "self.given != self.most", False),
+        ("self.given += 1", "self.given > self.most", True),
+        ("self.seen = i", "self.given < self.most", True),
+        ("self.given += 1", "self.left < self.most", True),
+        ("self.given += 1", "False", True),
+    ],
+)
+def test_a_share_that_is_filled_up(count: str, test: str, told: bool) -> None:
+    source = FILLED.replace("COUNT", count).replace("TEST", test)
+    if told:
+        check_told(RULE, source, reason=WHY)
+    else:
+        check_nothing(RULE, source)

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from codemods.analysis.ranks.started_alone import is_started_alone
+from codemods.analysis.ranks.started_alone import is_started_alone, is_started_otherwise
 from codemods.ranks.makedirs_race import MakedirsRace
 from codemods.store.project import Project
 from ddpfix.testing import check_nothing, check_transformed
@@ -282,6 +282,76 @@ def test_a_value_that_a_launch_may_give(old: str, new: str) -> None:
 def test_a_class_that_other_runs_may_make(old: str, new: str) -> None:
     assert old in TASKS
     assert not task(main=TASKS.replace(old, new))
+
+
+CALLED = (
+    TASKS.replace("            task = Filling", "            fill(args)")
+    .replace("    def main():", "    def fill(args):\n        Filling(args).run()\n\n    def main():")
+)
+
+
+def test_a_class_that_is_named_in_what_the_mode_calls() -> None:
+    assert task(main=CALLED)
+    assert not task(main=CALLED.replace("        task(args).run()", "        task(args).run()\n        fill(args)"))
+
+
+FIELDS = TASKS.replace(
+    """        parser = argparse.ArgumentParser()
+        parser.add_argument("--task_name", required=True)
+        return parser.parse_args()
+""",
+    "        return HfArgumentParser(Options).parse_args_into_dataclasses()[0]\n",
+).replace("import argparse\n", "from transformers import HfArgumentParser\n    from settings import Options\n")
+SETTINGS = "from dataclasses import dataclass\n\n@dataclass\nclass Options:\n    task_name: str = ''\n"
+
+
+def test_an_option_that_is_a_field() -> None:
+    assert task(main=FIELDS, **{"settings.py": SETTINGS})
+    assert not task(main=FIELDS, **{"settings.py": SETTINGS.replace("task_name", "name_of_task")})
+    assert not task(main=FIELDS.replace("HfArgumentParser", "Own"), **{"settings.py": SETTINGS})
+
+
+def test_a_word_that_the_shell_joins() -> None:
+    assert task(COMMANDS.replace("filling", '"fill"ing'))
+    assert not task(COMMANDS.replace("forecast", "'fill'ing"))
+
+
+def others(commands: str, *, main: str = TASKS) -> bool:
+    report = "def sketch(args):\n    inner(args)\n\ndef inner(args):\n    print(args)\n"
+    files = {"tasks.py": main, "sketch.py": report, "run.sh": commands, "filling.py": "class Filling: ...\n"}
+    project = Project.of({path: textwrap.dedent(text).encode() for path, text in files.items()})
+    module = project.module("sketch.py")
+    assert module is not None
+    return is_started_otherwise(project, module, module.functions[1].body[0])
+
+
+LAUNCH = "torchrun --nproc_per_node 8 tasks.py --task_name forecast --lr 1e-4\n"
+
+
+def test_a_value_that_none_of_many_commands_gives() -> None:
+    assert others(LAUNCH * 2 + "".join(f"python tasks.py --task_name filling --lr {n}\n" for n in range(6)))
+    assert others(LAUNCH * 8)
+    assert others(LAUNCH * 8 + "python tasks.py --task_name $task\n")  # one process
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        LAUNCH * 3,  # examples
+        "python tasks.py --task_name filling\n" * 8,  # nothing is launched
+        LAUNCH * 8 + LAUNCH.replace("forecast", "draft"),
+        LAUNCH * 8 + LAUNCH.replace("forecast", "$task"),
+        LAUNCH * 8 + LAUNCH.replace("--task_name forecast", ""),
+        LAUNCH * 8 + LAUNCH.replace("\n", ' "$@"\n'),
+    ],
+)
+def test_a_value_that_some_command_may_give(commands: str) -> None:
+    assert not others(commands)
+
+
+def test_a_value_that_only_some_callers_ask_for() -> None:
+    run = "        task(args).run()"
+    assert not others(LAUNCH * 8, main=TASKS.replace(run, f"{run}\n        sketch(args)"))
 
 
 def test_an_heir_or_a_text_may_make_it() -> None:

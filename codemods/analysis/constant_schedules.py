@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
+from codemods.analysis.branches import branches_round
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.literals import held_against
 from codemods.analysis.names import dotted, last
 from codemods.analysis.schedules import Length, Schedule
 from codemods.files.source import SourceModule
@@ -22,10 +24,19 @@ def read_lengths(project: Project, schedule: Schedule, known: list[Length]) -> l
         return known
     call = schedule.made
     node = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "name"), None)
-    kinds = _kinds(project, schedule.module, node)
+    kinds = _tested(schedule.module, call, node) or _kinds(project, schedule.module, node)
     if not kinds or not kinds <= {_CONSTANT, _WARMED}:
         return known
     return [n for n in known if n.is_warm_up and _is_read(project, schedule.module, n.node)] if _WARMED in kinds else []
+
+
+def _tested(module: SourceModule, call: ast.Call, node: ast.expr | None) -> set[str]:
+    """The kinds that a test over the call leaves of an expression: `if args.kind == "constant":`."""
+    for branch in branches_round(module, call) if node is not None and dotted(node) else ():
+        held = held_against(branch.test)
+        if held is not None and dotted(held[0]) == dotted(node) and held[2] is branch.holds:
+            return {value for value in held[1] if isinstance(value, str)}
+    return set()
 
 
 def _kinds(project: Project, module: SourceModule, node: ast.expr | None) -> set[str]:

@@ -92,7 +92,7 @@ class ScheduleLength(DdpCodemod):
     - Says nothing of the batches of a whole set where the processes are in the length, or divide the size of a batch anywhere in
       the project, or where the schedule is not seen to move on with each backward pass.
     - Says nothing of lengths that nobody reads: where the configurations and scripts of the project all ask for a constant
-      schedule, or for one that warms up for no steps.
+      schedule, or for one that warms up for no steps, or a test over the call does (`if args.kind == "constant":`).
     - Says nothing of a number of epochs (`T_max=args.epochs`) for a scheduler that is stepped with each batch: it is wrong by
       another factor than the processes.
     - Reports a scheduler that is stepped once an epoch: it should not be prepared.

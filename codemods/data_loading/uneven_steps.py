@@ -124,7 +124,8 @@ class UnevenSteps(DdpCodemod):
     - Says nothing of a backward where the project starts its group itself and wraps no model: it waits for nobody.
     - Says nothing of `DistributedSampler` and loaders that Accelerate, Fabric or Lightning prepare: they pad, or even out.
     - Says nothing where the whole is cut to a multiple first (`//`, `%`), made up to one (`rows += rows[:missing]`), or checked
-      (`if len(files) % world_size: raise`), and of a stream that begins anew for ever (`while True`, `itertools.cycle`).
+      (`if len(files) % world_size: raise`), of a stream that begins anew for ever (`while True`, `itertools.cycle`),
+      and of a generator that goes on until it has given a number of all ranks (`while given < most: given += 1; yield rows[:n]`).
     - Says nothing under `Join`, `model.join()` and `accelerator.join_uneven_inputs`, and where a test of the number of steps
       leaves the loop.
     - Says nothing where the number of steps is reduced over the ranks, or given by a setting.

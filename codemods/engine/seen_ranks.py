@@ -10,6 +10,7 @@ from codemods.analysis.ranks.shown_runs import (
     is_of_no_test,
     is_of_unshared_mode,
     is_one_a_machine,
+    is_without_a_launcher,
     never_runs,
     only_in_the_kernel,
     rank_zero_is_left,
@@ -96,6 +97,8 @@ def _of_one_run(codemod: DdpCodemod, finding: Finding, place: SourceModule, proj
     """Why the runs that come there are of one process, for what ranks do; "" where they need not be."""
     if started_alone(project, place, finding.span):
         return "only programs come there that the repository's texts start as one process"
+    if is_without_a_launcher(project, place, finding.span):
+        return "a test above it leaves a run without a launcher, which is one process"
     if is_in_unrun_hook(project, place, finding.span.line):
         return "it stands in a hook that no Trainer of several processes calls"
     if start_at(project, place, finding.span) is Start.ONE:

@@ -141,7 +141,8 @@ class GatheredDuplicates(DdpCodemod):
     - Says nothing where the function writes out the number of its samples, and eight processes share it out evenly.
     - Says nothing of a `TensorDataset`, whose size the program chooses, and of a sampler that is given the epoch, but where the
       training is seen to go through another one.
-    - Says nothing where the way from the loop to the sampler is not seen.
+    - Says nothing where the way from the loop to the sampler is not seen, and of a sampler that is made under a test for the
+      training (`if distributed and training:`).
     - Reports a loop without a fix where `gather_object` gathers lists as well, and the rows are not read by the length of the
       gathered tensors.
     - Says nothing of a logger of meters into which the loop puts losses alone.

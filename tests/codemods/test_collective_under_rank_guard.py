@@ -382,6 +382,16 @@ def test_a_condition_round_the_guard_that_is_the_same_everywhere() -> None:
 # Reads of Trainer properties
 
 
+@pytest.mark.parametrize(("pin", "told"), [("==0.8.1", False), ("<1.0", False), (">=0.9", True), ("==1.9.5", True)])
+def test_metrics_of_an_old_trainer_are_a_plain_dict(pin: str, told: bool) -> None:
+    source = lightning("""
+def on_train_epoch_end(self, trainer, pl_module):
+    if trainer.is_global_zero:
+        self.send(trainer.callback_metrics)
+""")
+    assert bool(findings_of(RULE, source, {"requirements.txt": f"pytorch-lightning{pin}\n"})) is told
+
+
 def test_a_read_that_is_a_statement_moves() -> None:
     check_transformed(
         RULE,

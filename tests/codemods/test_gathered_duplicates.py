@@ -387,6 +387,65 @@ def test_the_loader_of_the_evaluations_mode_pads() -> None:
     check_told(GatheredDuplicates, of_modes("'valid'", PADS), reason="share without padding")
 
 
+BY_PARAMETER = """\
+def make(data, rows, {name}):
+{sampler}
+    return DataLoader(data, 4, sampler=sampler)
+
+
+def loaders(data, training):
+    return make(data, 8, training)
+
+
+def main(model, data):
+    {first} = loaders(data, {given}){second}
+    evaluate(model, held, data)
+"""
+UNDER = "    sampler = None\n    if {test}:\n        sampler = DistributedSampler(data)"
+CHOSEN = "    sampler = DistributedSampler(data) if {test} else None"
+BOTH = "\n    held = loaders(data, {other})"
+
+
+def by_parameter(sampler: str, test: str, given: str, other: str, name: str = "training") -> str:
+    second = BOTH.format(other=other) if other else ""
+    made = BY_PARAMETER.format(
+        name=name, sampler=sampler.format(test=test), first="trained" if other else "held", given=given, second=second
+    )
+    return raw("dist.all_reduce(hits)").partition("def main(")[0] + made
+
+
+@pytest.mark.parametrize("sampler", [UNDER, CHOSEN])
+@pytest.mark.parametrize(
+    ("test", "given", "other", "name"),
+    [
+        ("training and rows > 4", "True", "False", "training"),
+        ("training", "True", "training=False", "training"),
+        ("mode == 'train'", "'train'", "'val'", "mode"),
+    ],
+)
+def test_a_sampler_under_a_test_for_the_training(sampler: str, test: str, given: str, other: str, name: str) -> None:
+    heard: list[Left] = []
+    with hearing(heard.append):
+        check_nothing(GatheredDuplicates, by_parameter(sampler, test, given, other, name))
+    assert any("lets the training alone come here" in said.why for said in heard)
+
+
+@pytest.mark.parametrize("sampler", [UNDER, CHOSEN])
+@pytest.mark.parametrize(
+    ("test", "given", "other", "name"),
+    [
+        ("training", "True", "", "training"),
+        ("training", "True", "data.training", "training"),
+        ("not training", "True", "False", "training"),
+        ("mode != 'train'", "'train'", "'val'", "mode"),
+        ("training or rows > 4", "True", "False", "training"),
+        ("rows > 4", "True", "False", "training"),
+    ],
+)
+def test_a_sampler_that_an_evaluation_may_go_through(sampler: str, test: str, given: str, other: str, name: str) -> None:
+    check_told(GatheredDuplicates, by_parameter(sampler, test, given, other, name), reason="share without padding")
+
+
 EPOCH = """\
 from accelerate import Accelerator
 

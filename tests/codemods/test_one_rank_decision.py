@@ -513,6 +513,37 @@ def test_another_value_of_the_store() -> None:
     check_nothing(RULE, STORED.replace("KEY", "step"))
 
 
+HANDED = (
+    f"{DIST}from torch.nn.parallel import DistributedDataParallel as DDP\n"
+    "from torch.utils.data import DataLoader, DistributedSampler\n\n\n"
+    "class Run:\n    def __init__(self, board):\n        self.board = board\n\n"
+    "    def train(self, net, rows):\n        model = DDP(net)\n"
+    "        for batch in DataLoader(rows, sampler=DistributedSampler(rows)):\n            loss = model(batch).mean()\n"
+    "            self.board.update(TOLD, loss.item())\n            self.board.plus_one('step')\n"
+    "            if ASKED > 3:\n                break\n            loss.backward()\n"
+)
+
+
+@pytest.mark.parametrize("told", ["'loss'", "['loss']", "('now', 'loss')"])
+@pytest.mark.parametrize("asked", ["self.board.get('step')", "self.board['step']"])
+def test_another_value_of_a_store_whose_class_is_not_seen(told: str, asked: str) -> None:
+    check_nothing(RULE, HANDED.replace("TOLD", told).replace("ASKED", asked))
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ("['loss']", "self.board.get('loss')"),
+        ("('now', 'loss')", "self.board.get('now', 'loss')"),
+        ("['loss']", "self.board.get(self.watched)"),
+        ("['loss']", "self.board.get('step') - self.board.get('loss')"),
+        ("self.watched", "self.board.get('loss')"),
+    ],
+)
+def test_the_value_of_a_store_whose_class_is_not_seen(told: str, asked: str) -> None:
+    check_told(RULE, HANDED.replace("TOLD", told).replace("ASKED", asked), reason="reduce the deciding number")
+
+
 def test_of_several_waits_the_one_under_the_test_is_named() -> None:
     source = loop(
         "value = loss.item()\nloss.backward()\nif not math.isnan(value):\n    print(value)\n    dist.barrier()\n"

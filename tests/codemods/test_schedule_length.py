@@ -317,6 +317,20 @@ def test_schedules_that_are_not_always_constant(texts: dict[str, str]) -> None:
     assert any("num_training_steps` and `num_warmup_steps" in message for message in kinds(**texts))
 
 
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        ('args.lr_kind == "constant"', False),
+        ('"linear" == args.lr_kind', True),
+        ('args.lr_kind in ("constant", "linear")', True),
+        ('args.lr_kind != "constant"', True),
+        ('args.other == "constant"', True),
+    ],
+)
+def test_a_test_over_the_call_says_which_kind_it_is(test: str, told: bool) -> None:
+    assert bool(findings_of(ScheduleLength, program(KIND.replace("sched = ", f"if {test}: sched = ")))) is told
+
+
 def test_the_warm_up_of_a_constant_schedule() -> None:
     found = kinds(run_sh="python t.py --lr_kind constant_with_warmup --lr_warmup_steps=500\n")
     assert [("num_warmup_steps" in m, "num_training_steps" in m) for m in found] == [(True, False)]

@@ -132,6 +132,32 @@ def test_files_on_one_machine() -> None:
     assert findings_of(UnorderedLabels, items + here + 'dist.init_process_group("nccl")\n')
 
 
+SPAWNED = (
+    ITEMS.format(files="glob.glob(folder)", sampler="DistributedSampler(rows)")
+    + "\n\ndef run(rank, n, args):\n    dist.init_process_group('nccl', METHODworld_size=n, rank=rank)\n    main(args)\n\n\n"
+    "def start(args):\n    n = COUNT\n    os.environ['MASTER_ADDR'] = ADDRESS\n    mp.spawn(run, nprocs=n, args=HANDED)\n"
+)
+
+
+DEVICES = "torch.cuda.device_count()"
+
+
+def spawned(method: str = "", count: str = DEVICES, address: str = "'localhost'", args: str = "(n, args)") -> str:
+    made = SPAWNED.replace("METHOD", method).replace("COUNT", count).replace("ADDRESS", address).replace("HANDED", args)
+    return "import os\nimport torch.multiprocessing as mp\n" + made
+
+
+def test_ranks_that_one_machine_spawns_by_its_own_address() -> None:
+    check_nothing(UnorderedLabels, spawned())
+    check_nothing(UnorderedLabels, spawned(method="init_method='env://', "))
+    check_nothing(UnorderedLabels, spawned(args="(torch.cuda.device_count(), args)"))
+    for other in (
+        spawned(count="args.world_size"), spawned(address="args.master"), spawned(address="'10.0.0.1'"),
+        spawned(method="init_method=args.url, "), spawned(args="args"), spawned(args="(args, n)"), spawned(args="(*n, args)"),
+    ):  # fmt: skip
+        assert findings_of(UnorderedLabels, other)
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -9,7 +9,9 @@ from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.loading.origins import Origin, made_facts, origins
 from codemods.analysis.loading.passes import training_passes
 from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of
+from codemods.analysis.loading.training_samplers import is_of_training_alone
 from codemods.analysis.names import dotted, family, last
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule, walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -20,6 +22,7 @@ _ROUND_SIZE = 8  # processes of one machine, and what most other numbers of them
 _SIZE = lazy(r"^(n|num|total)_\w*(samples|images|data|items|videos)$|^(n|num)_(test|val|eval)\w*$")
 _LARGE = 1000
 _DROPPING = (b"drop_last: true", b"drop_last: True", b'drop_last": true', b"drop_last = true")
+_OF_TRAINING = "a test above it lets the training alone come here, and a call makes a loader for something else"
 _RANKS = lazy(r"world|num_tasks|replicas|n_?gpus?|num_gpus|rank|process")
 
 
@@ -31,6 +34,8 @@ def counts_twice(project: Project, loader: Loader, sampler: Origin) -> bool:
     if not (is_distributed_sampler(project, sampler) or repeats_by_hand(project, sampler)):
         return False
     if not isinstance(sampler.node, ast.Call) or _drops_rest(project, loader):
+        return False
+    if is_of_training_alone(project, sampler) and left(sampler.module, sampler.node, _OF_TRAINING):
         return False
     known = _fits(project, sampler) or _trains_with(project, sampler) or _asks_for_rest(sampler) or _divides(sampler)
     return _pads(sampler.node) and not known

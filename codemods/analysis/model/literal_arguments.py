@@ -72,13 +72,16 @@ def told(function: FunctionNode, call: ast.Call, outer: Mapping[str, ast.expr], 
 
 
 def is_ruled_out(module: SourceModule, node: ast.AST, given: Mapping[str, ast.expr]) -> bool:
-    """True in an arm of an `if` of the same function that does not run for these literals."""
+    """True in an arm of an `if`, or of `a if x else b`, of the same function that does not run for these literals."""
     below = node
     for up in module.ancestors(node):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return False
         if isinstance(up, ast.If) and (answer := literal_of(up.test, given)) is not UNTOLD:
             if any(s is below for s in (up.orelse if answer else up.body)):
+                return True
+        elif isinstance(up, ast.IfExp) and (answer := literal_of(up.test, given)) is not UNTOLD:
+            if below is (up.orelse if answer else up.body):
                 return True
         below = up
     return False

@@ -9,6 +9,7 @@ import ast
 
 from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.class_index import Role, class_facts, external_role, find_class
+from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.metric_attributes import metric_attribute
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.sharded_state import NAMES as SHARDED
@@ -40,6 +41,7 @@ _CHECKPOINTS = frozenset({"save", "load", "save_state_dict", "load_state_dict", 
 _MODULES = frozenset({"self", "pl_module", "lightning_module"})
 # Properties whose read is a collective, or runs pending ones (measured; Lightning issue #18148).
 PENDING = frozenset({"callback_metrics", "logged_metrics", "progress_bar_metrics"})
+_REDUCES_AT_READ = (1, 0)
 PROPERTIES = PENDING | {"log_dir", "estimated_stepping_batches"}
 # Evaluation metrics are reduced before these run, but in the sanity check: a read on one rank finishes, barrier or not (seen).
 AFTER_EVALUATION = frozenset(
@@ -262,7 +264,15 @@ def _read(module: SourceModule, node: ast.Attribute, project: Project | None) ->
         return None
     if trainer_of(module, node.value, project) not in ("", "lightning"):
         return None
+    if node.attr in PENDING and project is not None and _keeps_plain_metrics(project, module):
+        return None
     return Collective(node, module.text_of(node), node.attr, "lightning")
+
+
+def _keeps_plain_metrics(project: Project, module: SourceModule) -> bool:
+    """True below Lightning 1.0: the metrics of the Trainer are a dict that it fills by itself, and no read reduces anything."""
+    pin = lightning_pin(project, near=module.path)
+    return pin is not None and pin.surely_below(_REDUCES_AT_READ)
 
 
 # Whose trainer, whose module

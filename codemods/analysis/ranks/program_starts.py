@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from posixpath import basename
 
+from codemods.analysis.conditions import is_main_block
 from codemods.analysis.job_files.documented_starts import is_told_alone, other_starts, script_names, starts
 from codemods.analysis.job_files.renamed_scripts import is_named_as_before
 from codemods.analysis.loading.same_program import whole_program
@@ -24,11 +25,12 @@ from codemods.analysis.ranks.started_groups import may_start_a_group
 from codemods.analysis.ranks.starting_calls import is_on_one, start_by, start_of_heir
 from codemods.analysis.ranks.sure_joins import joins_in_every_run
 from codemods.analysis.ranks.ungiven_options import UngivenOptions
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"})
+_LEAVES_ONE = lazy(rb"os\.environ\[[\"']CUDA_VISIBLE_DEVICES[\"']\][ ]*=[ ]*[\"']\d[\"']")
 _ONE_DEVICE = lazy(rb"(?m)^os\.environ\[[\"']CUDA_VISIBLE_DEVICES[\"']\][ ]*=[ ]*[\"']\d[\"']")
 _WRAP = lazy(rb"\b(?:DistributedDataParallel|FullyShardedDataParallel|fully_shard)\(")
 _IN_A_GROUP = frozenset({"get_rank", "barrier", "all_reduce", "broadcast", "all_gather", "gather", "reduce", "scatter"})
@@ -48,7 +50,7 @@ def joins_at_most(project: Project, program: SourceModule) -> bool:
 
 def _start_of(project: Project, program: SourceModule) -> Start:
     names = script_names(program.path)
-    if _is_on_one_device(program):
+    if _is_on_one_device(program) or _is_left_one_when_run(program):
         return Start.ONE
     own = [s for s in starts(project) if s.script in names and s.path in ("", program.path)]
     launched = [s.script for s in starts(project) if s.several]
@@ -138,6 +140,20 @@ def _has_no_group(project: Project, program: SourceModule) -> bool:
 def _is_on_one_device(program: SourceModule) -> bool:
     """True where the file leaves its process one GPU, whatever the launcher says: ranks would share it, and NCCL refuses."""
     return program.holds(b"CUDA_VISIBLE_DEVICES") and _ONE_DEVICE.search(program.data) is not None
+
+
+def _is_left_one_when_run(program: SourceModule) -> bool:
+    """The same in `if __name__ == "__main__":`, above whatever a function of the file may do with the devices."""
+    if not program.holds(b"CUDA_VISIBLE_DEVICES"):
+        return False
+    own = {f.name for f in program.functions}
+    for block in (s for s in program.tree.body if isinstance(s, ast.If) and is_main_block(s)):
+        for statement in block.body:
+            if _LEAVES_ONE.fullmatch(program.text_of(statement).encode()):
+                return True
+            if any(isinstance(n, ast.Call) and (dotted(n.func) in own or "cuda" in dotted(n.func)) for n in walk(statement)):
+                break
+    return False
 
 
 def _imported(project: Project, program: SourceModule) -> Iterator[SourceModule]:

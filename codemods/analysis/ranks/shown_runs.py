@@ -23,11 +23,12 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_t
 from codemods.analysis.ranks.seen_starts import runs_on_several, runs_one_a_machine, started
 from codemods.analysis.ranks.several_processes import is_asserted_alone
 from codemods.analysis.ranks.start_kinds import Start
-from codemods.analysis.ranks.started_alone import is_started_alone
+from codemods.analysis.ranks.started_alone import is_started_alone, is_started_otherwise
 from codemods.analysis.ranks.superseded import is_superseded
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure, is_in_a_failing_block
 from codemods.analysis.ranks.unrun_hooks import is_in_untested_hook
 from codemods.analysis.ranks.unused import is_of_a_library
+from codemods.analysis.ranks.without_launcher import is_without_launcher
 from codemods.api.findings import Span
 from codemods.files.source import SourceModule, once_a_module
 from codemods.files.text_file import NOTEBOOK, TextFile
@@ -101,6 +102,8 @@ def is_of_a_closed_mode(project: Project, module: SourceModule, span: Span) -> b
         return False
     if is_in_closed_mode(project, module, statement) or is_in_loop_of_one(project, module, statement):
         return True
+    if is_started_otherwise(project, module, statement):
+        return True
     return is_made_by_runs_of_one(project, module, statement)
 
 
@@ -109,6 +112,13 @@ def started_alone(project: Project, module: SourceModule, span: Span) -> bool:
     if isinstance(module, TextFile):
         return False
     return is_started_alone(project, module, _statements(module).get(span.line, module.tree))
+
+
+def is_without_a_launcher(project: Project, module: SourceModule, span: Span) -> bool:
+    """True for a place that a test keeps for runs which no launcher started, and which start no processes by themselves."""
+    if isinstance(module, TextFile):
+        return False
+    return is_without_launcher(project, module, _statements(module).get(span.line, module.tree))
 
 
 def never_runs(project: Project, module: SourceModule, span: Span) -> bool:

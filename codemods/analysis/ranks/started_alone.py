@@ -7,13 +7,20 @@ A mode may be a value, too: `python main.py --task fill` beside `torchrun main.p
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from codemods.analysis.importing import imported_files
 from codemods.analysis.job_files.documented_starts import Start, other_starts, starts, starts_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import uses_of
-from codemods.analysis.ranks.valued_modes import Wanted, is_given_to_one, names_of_class, wanted_over
+from codemods.analysis.ranks.valued_modes import (
+    Wanted,
+    is_given_to_one,
+    is_parsed,
+    is_shown_otherwise,
+    names_of_class,
+    wanted_over,
+)
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -35,11 +42,20 @@ def is_started_alone(project: Project, module: SourceModule, node: ast.AST) -> b
     """True where the texts launch programs on several processes, and start all that come to `node` as one."""
     if not any(s.several for s in starts(project)) or all(s.several for s in starts(project)):
         return False
-    return _comes_alone(project, module, node, 0)
+    return _comes_alone(project, module, node, 0, _is_in_mode)
 
 
-def _comes_alone(project: Project, module: SourceModule, node: ast.AST, depth: int) -> bool:
-    if _is_in_mode(project, module, node):
+def is_started_otherwise(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True where each run that comes to `node` needs a value of an option, and of many commands each launch shows another."""
+    return _comes_alone(project, module, node, 0, _is_in_unshown_mode)
+
+
+_Mode = Callable[[Project, SourceModule, ast.AST], bool]
+
+
+def _comes_alone(project: Project, module: SourceModule, node: ast.AST, depth: int, in_mode: _Mode) -> bool:
+    """True where all ways to `node` lead through such a mode, or start in a program of one process."""
+    if in_mode(project, module, node):
         return True
     function = module.function_of(node)
     if function is None:
@@ -48,16 +64,16 @@ def _comes_alone(project: Project, module: SourceModule, node: ast.AST, depth: i
         return False
     outer = module.function_of(function)
     if outer is not None:
-        return _comes_alone(project, module, outer, depth + 1)
+        return _comes_alone(project, module, outer, depth + 1, in_mode)
     owner = module.parent(function)
     if isinstance(owner, ast.ClassDef):  # an heir or a framework may call a method of it, but of no object that nobody makes
-        return _is_named_in_modes(project, module, owner)
+        return _is_named_in_modes(project, module, owner, depth + 1, in_mode)
     used = uses_of(project, module, function).outside_tests()
     if used.more or used.handed_on or len(used.calls) > _MOST_CALLS or _may_be_called_by_others(function):
         return False
     if not used.calls:
         return function.name == "main" and _is_program_of_one(project, module)
-    return all(_comes_alone(project, s.module, s.call, depth + 1) for s in used.calls)
+    return all(_comes_alone(project, s.module, s.call, depth + 1, in_mode) for s in used.calls)
 
 
 def _may_be_called_by_others(function: FunctionNode) -> bool:
@@ -74,7 +90,7 @@ def _find_program(project: Project, module: SourceModule) -> bool:
     if not module.holds(b"__main__") or _SHARES.search(module.data):
         return False
     of_it = _starts_of(project, module)
-    return bool(of_it) and not any(s.several for s in of_it) and _starts_nothing(project, module)
+    return bool(of_it) and not any(s.several for s in of_it) and starts_nothing(project, module)
 
 
 def _starts_of(project: Project, module: SourceModule) -> list[Start]:
@@ -86,7 +102,7 @@ def _starts_of(project: Project, module: SourceModule) -> list[Start]:
     return starts_of(project, module.path) or []
 
 
-def _starts_nothing(project: Project, module: SourceModule) -> bool:
+def starts_nothing(project: Project, module: SourceModule) -> bool:
     return not any(_STARTS_PROCESSES.search(project.read(p) or b"") for p in imported_files(project, module))
 
 
@@ -110,17 +126,27 @@ def _is_valued_mode(project: Project, module: SourceModule, wanted: Wanted) -> b
 
 def _find_valued_mode(project: Project, module: SourceModule, wanted: Wanted) -> bool:
     commands = _starts_of(project, module)
-    return is_given_to_one(project, module, wanted, commands) and _starts_nothing(project, module)
+    return is_given_to_one(project, module, wanted, commands) and starts_nothing(project, module)
 
 
-def _is_named_in_modes(project: Project, module: SourceModule, owner: ast.ClassDef) -> bool:
-    """True for a class that is named in such modes alone: no other run makes an object of it."""
+def _is_in_unshown_mode(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True under a test of an option's value that no launch gives, where many commands show values, and in a mode of one."""
+    return _is_in_mode(project, module, node) or any(_is_unshown(project, module, wanted) for wanted in wanted_over(module, node))
+
+
+def _is_unshown(project: Project, module: SourceModule, wanted: Wanted) -> bool:
+    key = ("value that no launch shows", module.path, wanted)
+    return project.keep(key, lambda: is_shown_otherwise(project, module, wanted, _starts_of(project, module)))
+
+
+def _is_named_in_modes(project: Project, module: SourceModule, owner: ast.ClassDef, depth: int, in_mode: _Mode) -> bool:
+    """True for a class that is named in such modes alone, or by what is called in them: no other run makes an object of it."""
 
     def find() -> bool:
         places = names_of_class(project, module, owner)
-        return bool(places) and all(_is_in_mode(project, m, node) for m, node in places)
+        return bool(places) and all(_comes_alone(project, m, node, depth, in_mode) for m, node in places)
 
-    return project.keep(("named in modes of one", module.path, owner.lineno), find)
+    return project.keep(("named in modes of one", module.path, owner.lineno, depth, in_mode.__name__), find)
 
 
 def _options_over(module: SourceModule, node: ast.AST) -> Iterator[str]:
@@ -144,15 +170,15 @@ def _is_mode(project: Project, module: SourceModule, option: str) -> bool:
 
 
 def _find_mode(project: Project, module: SourceModule, option: str) -> bool:
-    if not module.holds(b"--" + option.encode()) and not module.holds(b"--" + option.replace("_", "-").encode()):
-        if not any(option.encode() in (project.read(p) or b"") for p in imported_files(project, module) if p != module.path):
-            return False
+    imported = [project.read(p) or b"" for p in imported_files(project, module) if p != module.path]
+    if not any(option.encode() in text for text in imported) and not is_parsed([module.data, *imported], option):
+        return False
     of_it = _starts_of(project, module)
     launched = [s for s in of_it if s.several]
     alone = [s for s in of_it if not s.several and option in s.flags]
     if not launched or not alone or any(option in s.flags or s.more for s in launched):
         return False
-    return _starts_nothing(project, module)
+    return starts_nothing(project, module)
 
 
 def is_in_mode_of_one(project: Project, module: SourceModule, node: ast.AST) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from codemods.analysis.branches import branches_round
 from codemods.analysis.class_index import ClassSite, subclasses
@@ -16,12 +16,14 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.importing import imported_files
 from codemods.analysis.job_files.documented_starts import Start
 from codemods.analysis.literals import held_against
+from codemods.analysis.ranks.closed_modes import MANY_COMMANDS
 from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-_VALUE = r"(?:[ \t]*=[ \t]*|[ \t]+)(?:\"(?P<double>[^\"\n]*)\"|'(?P<single>[^'\n]*)'|(?P<bare>[^\s\"'-][^\s\"']*))(?=[\s;|&)`]|$)"
+_VALUE = r"(?:[ \t]*=[ \t]*|[ \t]+)(?!-)(?P<word>(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"';|&)`])+)(?=[\s;|&)`]|$)"
 _MOST_FILES = 12
+_OF_DATACLASSES = (b"HfArgumentParser(", b"simple_parsing", b"tyro.cli(", b"jsonargparse")
 
 
 @record
@@ -67,21 +69,43 @@ def is_given_to_one(project: Project, module: SourceModule, wanted: Wanted, comm
     return _is_an_option(project, module, wanted.option)
 
 
+def is_shown_otherwise(project: Project, module: SourceModule, wanted: Wanted, commands: list[Start]) -> bool:
+    """True where each launch on several processes gives another value, and many commands show values."""
+    launched = [value_given(s, wanted.option) for s in commands if s.several]
+    told = [v for v in (value_given(s, wanted.option) for s in commands) if v is not None]
+    if len(told) < MANY_COMMANDS or not launched or any(s.more for s in commands if s.several):
+        return False
+    if any(value is None or wanted.lets_in(value) for value in launched):
+        return False
+    return _is_an_option(project, module, wanted.option)
+
+
 def value_given(start: Start, option: str) -> str | None:
     """What a command gives an option, once and written out; None where it does not, or where that is not told."""
     flag = rf"(?<!\S)--?{re.escape(option).replace('_', '[-_]')}(?![\w-])"
     if len(re.findall(flag, start.given)) != 1 or (found := re.search(flag + _VALUE, start.given)) is None:
         return None
-    value = next((v for v in (found["double"], found["single"], found["bare"]) if v is not None), "")
+    value = re.sub("[\"']", "", found["word"])  # `--task="$name"_2` is one word
     return value if re.fullmatch(r"[\w./:+-]+", value) else None
 
 
 def _is_an_option(project: Project, module: SourceModule, option: str) -> bool:
     """True where a parser of the program has the option, and no line of it sets it anew."""
-    flags = {b"--" + option.encode(), b"--" + option.replace("_", "-").encode()}
     stored = re.compile(rb"(?<!\bself)\.%b[ ]*=(?!=)" % re.escape(option.encode()))
     texts = [project.read(p) or b"" for p in {module.path, *imported_files(project, module)}]
-    return any(flag in text for text in texts for flag in flags) and not any(stored.search(text) for text in texts)
+    return is_parsed(texts, option) and not any(stored.search(text) for text in texts)
+
+
+def is_parsed(texts: Iterable[bytes], option: str) -> bool:
+    """True where one of the files names the flag, or has a field of that name in a dataclass and a parser is made of those."""
+    held = list(texts)
+    flags = (b"--" + option.encode(), b"--" + option.replace("_", "-").encode())
+    if any(flag in text for text in held for flag in flags):
+        return True
+    if not any(parser in text for text in held for parser in _OF_DATACLASSES):
+        return False
+    field = re.compile(rb"(?m)^[ \t]+%b[ \t]*:" % re.escape(option.encode()))
+    return any(b"dataclass" in text and field.search(text) for text in held)
 
 
 def names_of_class(project: Project, module: SourceModule, owner: ast.ClassDef) -> list[tuple[SourceModule, ast.AST]]:

@@ -69,13 +69,31 @@ def _is_summed_behind(module: SourceModule, found: Mismatch) -> bool:
 
 _TOLD = lazy(r"""\([\[(]?["'](\w+)["'][^`]*` keeps it$""")  # `store.update("loss", loss)`
 _ASKED = lazy(r"""\.get\(\s*["']""")
+# The same of an object whose class is not seen: `self.store.update(["loss"], loss)`. A dict takes no key there.
+_FILLED = lazy(r"""^`(?P<store>[\w.]+)\.\w+\((?P<key>["']\w+["']|[\[(]\s*["']\w+["'][\s,\w"']*[\])]),""")
+_KEY = lazy(r"""["'](\w+)["']""")
 
 
 def _is_under_another_key(module: SourceModule, found: Mismatch) -> bool:
     """True for `store.get("step")` where the store was told a rank's own value under another key, as far as is shown."""
     keys = [told[1] for link in found.value.chain if (told := _TOLD.search(link.text))]
     asked = module.text_of(found.node).partition("\n")[0] if keys else ""
-    return bool(_ASKED.search(asked)) and not any(f"{q}{key}{q}" in asked for key in keys for q in "'\"")
+    if _ASKED.search(asked) and not any(f"{q}{key}{q}" in asked for key in keys for q in "'\""):
+        return True
+    return any(_is_asked_for_more(module.text_of(found.node).partition("\n")[0], told) for told in _filled(found))
+
+
+def _filled(found: Mismatch) -> list[tuple[str, set[str]]]:
+    """(the object, the keys) of each call on the way that gave an object a value under a key."""
+    told = (_FILLED.search(link.text) for link in found.value.chain)
+    return [(t["store"], set(_KEY.findall(t["key"]))) for t in told if t is not None]
+
+
+def _is_asked_for_more(asked: str, told: tuple[str, set[str]]) -> bool:
+    """True where the test asks that object for entries, and for none of those keys."""
+    store, keys = told
+    entries = re.findall(rf"(?<![\w.]){re.escape(store)}(?:\.get\(|\[)([^()\[\]]*)[)\]]", asked)
+    return bool(entries) and all(_KEY.search(e) and keys.isdisjoint(_KEY.findall(e)) for e in entries)
 
 
 def _asks_for_none(test: ast.expr) -> bool:

@@ -15,6 +15,7 @@ from codemods.analysis.variance.assignments import annotated_assign, assign, aug
 from codemods.analysis.variance.averaged_modes import averaged_arm
 from codemods.analysis.variance.binding import bind, bind_counter, bind_elements
 from codemods.analysis.variance.deciding import test_value
+from codemods.analysis.variance.even_yields import gives_as_many
 from codemods.analysis.variance.exits import cases_of
 from codemods.analysis.variance.given_up import given_up, of_returns
 from codemods.analysis.variance.meetings import make_same
@@ -145,24 +146,15 @@ def _yielded(state: State, node: ast.Expr) -> bool:
         state.value(node.value)
     else:
         given = state.value(node.value.value)
-        state.returns.append(given)
-        if _begins_anew(state, node):
+        even = gives_as_many(state.module, node)
+        state.returns.append(replace(given, sized=False) if even else given)
+        if even:
             return False
         shares = (c for c in state.control if c.sized and c.params)
         state.counted += [*state.counts, *(replace(c, sized=True) for c in state.control if c.cause is Cause.DATA), *shares]
         if isinstance(node.value, ast.YieldFrom):
             state.counted.append(given)
     return isinstance(node.value, ast.Call) and dotted(node.value.func) in PROCESS_EXITS
-
-
-def _begins_anew(state: State, node: ast.Expr) -> bool:
-    """True in a `while True` that nothing leaves: the stream has no end, whatever one turn of it holds."""
-    for up in state.module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
-        if isinstance(up, ast.While) and isinstance(up.test, ast.Constant) and up.test.value:
-            return not any(isinstance(n, (ast.Break, ast.Return)) for n in walk(up))
-    return False
 
 
 # Branches
