@@ -35,14 +35,19 @@ def behind(module: SourceModule, node: ast.AST) -> list[ast.stmt]:
     return place.block[place.index + 1 :] if place is not None else []
 
 
-def is_in_a_loop(module: SourceModule, node: ast.AST) -> bool:
-    """True where a loop of the same function, or of the file itself, goes round the node."""
+def loop_round(module: SourceModule, node: ast.AST) -> ast.For | ast.AsyncFor | ast.While | None:
+    """The innermost loop that goes round the node, of the same function, or of the file itself."""
     for up in module.ancestors(node):
         if isinstance(up, (ast.For, ast.AsyncFor, ast.While)):
-            return True
+            return up
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            return False
-    return False
+            return None
+    return None
+
+
+def is_in_a_loop(module: SourceModule, node: ast.AST) -> bool:
+    """True where a loop of the same function, or of the file itself, goes round the node."""
+    return loop_round(module, node) is not None
 
 
 @once_a_module

@@ -100,7 +100,7 @@ class _Said:
     foreign: bool = False
 
 
-def with_two_processes(command: CommandLine, setting: Setting = Setting()) -> Pasted | None:  # noqa: B008
+def with_two_processes(command: CommandLine, setting: Setting) -> Pasted | None:
     """The command with two processes; None where it is not whole, or a word is decided by more than the value of a variable."""
     words = command.words
     start = next(i for i, word in enumerate(words) if _starts(word))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.positions import loop_round
 from codemods.analysis.ranks.started_ranks import reaches_group
 from codemods.api.findings import Evidence
 from codemods.files.source import SourceModule, walk
@@ -36,7 +37,7 @@ def waits_for_one(project: Project, module: SourceModule) -> Iterator[WaitForOne
         return
     wait = waits[0]
     for fork in module.calls_named("fork"):
-        loop = _loop_round(module, fork) if qualified(module, fork.func) == "os.fork" else None
+        loop = loop_round(module, fork) if qualified(module, fork.func) == "os.fork" else None
         if loop is None or module.function_of(loop) is not module.function_of(wait) or wait.lineno <= (loop.end_lineno or 0):
             continue
         if why := _why_rank(project, module, _of_the_child(module, fork, loop)):
@@ -53,15 +54,6 @@ def _is_repeated(module: SourceModule, wait: ast.Call) -> bool:
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             return False
     return False
-
-
-def _loop_round(module: SourceModule, fork: ast.Call) -> ast.For | ast.AsyncFor | ast.While | None:
-    for up in module.ancestors(fork):
-        if isinstance(up, (ast.For, ast.AsyncFor, ast.While)):
-            return up
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            return None
-    return None
 
 
 def _of_the_child(module: SourceModule, fork: ast.Call, loop: ast.For | ast.AsyncFor | ast.While) -> list[ast.stmt]:
