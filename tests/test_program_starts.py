@@ -1042,3 +1042,25 @@ def test_a_lambda_starts_what_it_calls(given: str, expected: Start) -> None:
 def test_a_lambda_that_starts_processes() -> None:
     given = "launch_ranks = lambda n: mp.spawn(work, nprocs=n)"
     assert start(f"import torch.multiprocessing as mp\n\ndef main():\n    {given}\n    launch_ranks(2)\n{MAIN}") is Start.SEVERAL
+
+
+TWO = "gpus: [0, 1]\naccelerator: ddp\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "text", "expected"),
+    [
+        ("python train.py backend=two", "conf/backend/two.yaml", TWO, Start.SEVERAL),
+        ("PYTHONPATH=. python train.py data=a +model/backend=two", "conf/backend/two.yaml", TWO, Start.SEVERAL),
+        ("python train.py --config conf/two.yaml", "conf/two.yaml", "trainer:\n  gpus: 4\n", Start.SEVERAL),
+        ("python train.py backend=two", "conf/backend/one.yaml", TWO, Start.LIKELY),  # another choice
+        ("python train.py backend=two", "conf/backend/two.yaml", "gpus: [0]\n", Start.OPEN),
+        ("python train.py backend=two", "conf/backend/two.yaml", "gpus: 2\naccelerator: dp\n", Start.LIKELY),
+        ("python train.py backend=two", "conf/other/two.yaml", TWO, Start.LIKELY),  # a file of another group
+        ("python train.py epochs=two", "conf/backend/two.yaml", TWO, Start.LIKELY),
+    ],
+)
+def test_a_settings_file_that_the_command_chooses(command: str, path: str, text: str, expected: Start) -> None:
+    source = f"import lightning as L\n\ndef main(cfg):\n    L.Trainer(gpus=cfg.gpus, accelerator=cfg.accelerator).fit(1)\n{MAIN}"
+    files = {"README.md": f"```\n{command}\n```\n", path: text, "conf/backend/none.yaml": "gpus: 1\n"}
+    assert start(source, files) is expected

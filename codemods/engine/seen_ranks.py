@@ -7,6 +7,7 @@ from codemods.analysis.ranks.shown_runs import (
     comes_by_rank_zero,
     is_never_reached,
     is_of_a_closed_mode,
+    is_of_a_training_of_ranks,
     is_of_no_test,
     is_of_unshared_mode,
     is_one_a_machine,
@@ -42,6 +43,9 @@ _ASKS_FOR_RANKS = lazy(
 
 # Who has Lightning reduce one number of a hook runs it on several; the number beside it is left as that of one rank.
 _REDUCES = lazy(r"\bsync_dist[ \t]*=[ \t]*(?!(?:False|None)\b)\S")
+
+# What ranks may do that nobody starts: a program that is written for them is run so, sooner or later.
+_MEANT = frozenset({Start.OPEN, Start.JOINS})
 
 # What takes two ranks at the place; who crashes or waits there says so himself.
 _OF_TWO = frozenset({"noise", "data", "risk"})
@@ -138,6 +142,8 @@ def unstarted_by(codemod: DdpCodemod, finding: Finding, place: SourceModule | No
         closed = is_of_a_closed_mode(project, place, finding.span)
         return "an option or a setting keeps each run off it that the project shows" if closed else ""
     if codemod.ends_each_run and finding.severity == "crash" and _is_written_for_ranks(place, start):
+        return ""
+    if not noise and start in _MEANT and is_of_a_training_of_ranks(project, place, finding.span):
         return ""
     if starts(project):
         return "the repository's texts say how programs are started, and start none as several processes that comes there"

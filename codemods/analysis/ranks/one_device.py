@@ -30,6 +30,8 @@ _SPAWNED = lazy(rb"(?m)^[ ]*strategy[ ]*:[ ]*[\"']?ddp_spawn\b")
 _ON_CPU = lazy(rb"(?m)^[ ]*accelerator[ ]*:[ ]*[\"']?cpu\b")
 _ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]|[ ]*\n[ ]*-[ ]*\d+")
 _MORE = lazy(rb"[\"']?(?:-1|[2-9]|\d\d+)[\"']?|\[?[ ]*\d+[ ]*(?:,[ ]*\d+[ ]*)+\]?|(?:[ ]*\n[ ]*-[ ]*\d+){2,}")
+_CHOICE = lazy(r"(?<!\S)\+?([\w/]+)(?:@[\w.]+)?=[\"']?([\w.-]+)")
+_SETTINGS_FILE = lazy(r"(?<![^\s=\"'])[\w./-]+\.ya?ml\b")
 _MADE_BY_SETTINGS = lazy(rb"_target_[ ]*:[ ]*[\"']?(?:pytorch_lightning|lightning(?:\.pytorch)?)(?:\.trainer){0,2}\.Trainer\b")
 # Commands that start, or have Lightning start, several processes.
 _SPREADS = lazy(
@@ -145,6 +147,21 @@ def settings_give_several(project: Project) -> bool:
     """True where the YAML of the project gives its Trainers several devices wherever it gives them any."""
     values = project.keep("devices of settings", lambda: tuple(_devices_of_settings(project)))
     return bool(values) and all(_MORE.fullmatch(v) for v in values)
+
+
+def chosen_settings_give_several(project: Project, given: str) -> bool:
+    """True where a settings file that a command chooses gives its Trainer several devices.
+
+    given: the rest of the command: `backend=2gpu` takes the file `2gpu.yaml` of a folder `backend`, `--config a.yaml` names it.
+    """
+    named = [f"/{group.rpartition('/')[2]}/{choice}.yaml" for group, choice in _CHOICE.findall(given)]
+    named += [f"/{path.removeprefix('./')}" for path in _SETTINGS_FILE.findall(given)]
+    return any(_gives_several(project.read(path) or b"") for end in named for path in project.files if f"/{path}".endswith(end))
+
+
+def _gives_several(text: bytes) -> bool:
+    values = [m["value"] for m in _DEVICES.finditer(text) if m["key"] != b"num_nodes" or _is_of_a_trainer(text, m)]
+    return any(_MORE.fullmatch(v) for v in values) and not _IN_ONE_PROCESS.search(text) and not _is_simulation(text)
 
 
 def settings_of_trainers(project: Project) -> list[bytes]:

@@ -17,7 +17,7 @@ from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.bound_on_first_device import needs_the_first_device
 from codemods.analysis.ranks.given_devices import command_gives_several, command_keeps_to_one
-from codemods.analysis.ranks.one_device import settings_give_several
+from codemods.analysis.ranks.one_device import chosen_settings_give_several, settings_give_several
 from codemods.analysis.ranks.reached_scopes import MOST_SCOPES, LeftOut, inside, once_a_scope, parts_of, reached
 from codemods.analysis.ranks.set_devices import is_left_one_by_its_jobs
 from codemods.analysis.ranks.start_kinds import Start
@@ -59,7 +59,7 @@ def _start_of(project: Project, program: SourceModule) -> Start:
     if any(_is_on_one_device(m) for m in _imported(project, program)):
         return Start.ONE
     best, alone = _start_of_all(project, program, None)
-    if best is Start.LIKELY and (settings_give_several(project) or any(command_gives_several(s.given) for s in own)):
+    if best is Start.LIKELY and (settings_give_several(project) or any(_gives_several(project, s.given) for s in own)):
         best = Start.SEVERAL
     if best is Start.LIKELY and any(command_keeps_to_one(s.given) for s in own):
         return Start.OPEN  # whoever gives it several devices has them all in one process
@@ -80,6 +80,10 @@ def _start_of(project: Project, program: SourceModule) -> Start:
     if best is Start.JOINS:
         return _start_of_joining(project, program, named=bool(own), launched=launched)
     return Start.LIKELY if "" in launched and best is Start.OPEN else best
+
+
+def _gives_several(project: Project, given: str) -> bool:
+    return command_gives_several(given) or (chosen_settings_give_several(project, given) and not command_keeps_to_one(given))
 
 
 def _start_of_joining(project: Project, program: SourceModule, *, named: bool, launched: list[str]) -> Start:

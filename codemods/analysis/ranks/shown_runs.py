@@ -26,6 +26,7 @@ from codemods.analysis.ranks.start_kinds import Start
 from codemods.analysis.ranks.started_alone import is_started_alone, is_started_otherwise
 from codemods.analysis.ranks.superseded import is_superseded
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure, is_in_a_failing_block
+from codemods.analysis.ranks.trained_by_ranks import is_of_training_ranks
 from codemods.analysis.ranks.unrun_hooks import is_in_untested_hook
 from codemods.analysis.ranks.unused import is_of_a_library
 from codemods.analysis.ranks.without_launcher import is_without_launcher
@@ -91,6 +92,13 @@ def is_of_unshared_mode(project: Project, module: SourceModule, span: Span) -> b
         return False
     statement = _statements(module).get(span.line)
     return statement is not None and is_in_unshared_mode(project, module, statement)
+
+
+def is_of_a_training_of_ranks(project: Project, module: SourceModule, span: Span) -> bool:
+    """True for a place of a program that is written to train on several processes, in a mode of it that does."""
+    if is_of_unshared_mode(project, module, span):
+        return False
+    return _once_a_function("of training ranks", is_of_training_ranks, project, module, span)
 
 
 def is_of_a_closed_mode(project: Project, module: SourceModule, span: Span) -> bool:
