@@ -262,7 +262,7 @@ def test_a_namespace_that_the_program_itself_gives_the_strategy(given: str, one:
     found = start(source, {"checks.py": CHECKS})
     assert (found is Start.ONE) is one
     inside = source.replace("    main(args)\n", "").replace("def main(args):\n", "def main():\n    parser = make()\n    GIVEN\n")
-    start_block, _, rest = inside.partition("if __name__")
+    start_block, _, _ = inside.partition("if __name__")
     body = start_block.replace("GIVEN", f"args, rest = parser.parse_known_args()\n    {given}")
     assert (start(f"{body}{MAIN}", {"checks.py": CHECKS}) is Start.ONE) is one
 

@@ -557,7 +557,9 @@ def test_a_tensor_on_the_cpu_in_a_dict_that_is_not_followed() -> None:
         offered(source, "has the same keys", {**files, "pair.py": ENTRIES.replace("MADE", made)})
 
 
-@pytest.mark.parametrize(("pin", "stays"), [("1.0.8", True), ("1.3.8", True), ("1.7.7", False), ("2.0.9", False), ("2.1.0", True)])
+@pytest.mark.parametrize(
+    ("pin", "stays"), [("1.0.8", True), ("1.3.8", True), ("1.7.7", False), ("2.0.9", False), ("2.1.0", True)]
+)
 def test_a_tensor_on_the_cpu_by_what_the_pinned_lightning_does_with_it(pin: str, stays: bool) -> None:
     pins = {"requirements.txt": f"pytorch-lightning=={pin}\n", "train.py": "import lightning\n"}
     for line, files in (

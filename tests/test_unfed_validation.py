@@ -36,7 +36,9 @@ def is_unfed(fit: str = "fit(Net(), Rows())", val: str = "pass", name: str = "va
 
 
 @pytest.mark.parametrize("val", ["pass", "return None", "return", '"""There is none."""', "return\n        # later"])
-@pytest.mark.parametrize("fit", ["fit(Net(), Rows())", "fit(Net(), datamodule=Rows())", "fit(model=Net(), train_dataloaders=Rows())"])
+@pytest.mark.parametrize(
+    "fit", ["fit(Net(), Rows())", "fit(Net(), datamodule=Rows())", "fit(model=Net(), train_dataloaders=Rows())"]
+)
 def test_no_program_has_data_to_validate_on(val: str, fit: str) -> None:
     assert is_unfed(fit, val)
     assert not is_unfed(fit, val, name="training_step")

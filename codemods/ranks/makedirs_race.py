@@ -316,7 +316,7 @@ class MakedirsRace(DdpCodemod):
         path = folder_of(call, spelling)
         if path is None or _OWN_PATH.search(origin_text(module, path)):
             return None
-        if is_named_by_own_number(project, module, path) and left(module, call, "each process has a number of its own in the path"):
+        if is_named_by_own_number(project, module, path) and left(module, call, "each process draws a number for the path"):
             return None
         if is_named_by_moment(module, path) and left(module, call, "each process reads a time of its own into the path"):
             return None

@@ -37,7 +37,7 @@ def is_named_by_draw(project: Project, module: SourceModule, path: ast.expr) -> 
 
 
 def is_named_by_own_number(project: Project, module: SourceModule, path: ast.expr) -> bool:
-    """True where a part of the path is new in each process, wherever it comes from: a function gives it back, a caller hands it on.
+    """True where a part of the path is new in each process, also where a function gives it back or a caller hands it on.
 
     What such a call gives is never another's: a host's name and a clock may be, and draws may be seeded alike.
     """

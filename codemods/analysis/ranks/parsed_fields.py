@@ -1,4 +1,4 @@
-"""How a Trainer runs that takes its arguments from a Namespace, where the program itself gives the field: `args.accelerator = "dp"`.
+"""What a Namespace holds for a Trainer that is made of it, where the program gives the field: `args.accelerator = "dp"`.
 
 `Trainer.from_argparse_args(args)` reads it there, whatever the command line said. Looked for right above the call, and above the
 calls of a function that is handed the Namespace.

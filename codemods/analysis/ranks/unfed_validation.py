@@ -1,7 +1,7 @@
 """Hooks of a validation that no Trainer runs, since no program hands it data to validate on.
 
-Each `val_dataloader` of the program gives None, and each `fit` is handed a module with data to train on, or nothing more. Lightning
-skips a loader that is None, and with no other one the whole validation, whatever hooks the module has.
+Each `val_dataloader` of the program gives None, and each `fit` is handed a module with data to train on, or nothing more.
+Lightning skips a loader that is None, and with no other one the whole validation, whatever hooks the module has.
 """
 
 from __future__ import annotations
