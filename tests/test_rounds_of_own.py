@@ -119,6 +119,12 @@ POOL = ("with multiprocessing.get_context('spawn').Pool(4) as pool:",)
         (("keys = names(args)", "keys = keys[: args.most]", "for key in keys:", "    export(key, args.out)"), True),
         (("keys = names(args)", "mine = keys[rank::world_size]", "rows = Rows(args.root, keys)", "for key in rows.keys():",
           "    export(rows[key], args.out)"), True),
+        (("keys = names(args)", "keys = keys[rank::world_size]", "for batch in keys:", "    args.net(batch).backward()",
+          "    export(batch, args.out)"), True),
+        (("keys = names(args)", "keys = keys[rank::world_size]", "rows = Rows(keys)", "for batch in rows:",
+          "    train_step(batch, args.net)", "    export(batch, args.out)"), True),
+        (("keys = names(args)", "keys = keys[rank::world_size]", "batches = DataLoader(keys)", "for batch in batches:",
+          "    export(batch, args.out)"), True),
         (("keys = names(args)", "keys = keys[rank::world_size]", "for row in args.rows:", "    export(row, args.out)"), True),
     ],
 )  # fmt: skip
