@@ -119,7 +119,8 @@ class UnsyncedMetric(DdpCodemod):
     - a tensor on the CPU, which NCCL refuses (Lightning before 1.4, and from 2.1 on, keeps it there): log it as a float. What a
       metric gives that the step makes for itself and never moves, or that counts texts, is one
     - a number where Lightning 1.0 is pinned, which reduces tensors alone
-    - the hooks of a test where each `trainer.test` of the project is that of one device, or only its own tests make one;
+    - the hooks of a test where each `trainer.test` of the project is that of one device, or only its own tests make one; those of
+      a validation that no program hands data to (each `val_dataloader` gives None, and no `fit` has another);
       modules in a project that trains by a loop of its own and fits nothing; evaluations of which each rank has the whole
       set: nothing is said
     - a method of a metric that a step calls, or whose class sees to the other ranks, calls `compute`, or is handed what was
