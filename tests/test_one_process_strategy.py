@@ -194,3 +194,91 @@ def test_settings_that_the_program_puts_together() -> None:
     source = PACKED.replace("**cfg.trainer", "**options")
     assert start(source.format(above="    options = cfg.trainer\n", made=""), BASE) is Start.OPEN
     assert start(source.format(above="    options = merged(cfg.trainer, strategy=cfg.how)\n", made=""), BASE) is Start.LIKELY
+
+
+HANDED = """import argparse
+import pytorch_lightning as pl
+from checks import checked, shown
+from module import Net
+
+
+def main(args):
+    table = vars(args)
+    trainer = pl.Trainer.from_argparse_args(args)
+    trainer.predict(Net(table["width"]))
+
+
+if __name__ == "__main__":
+    parser = pl.Trainer.add_argparse_args(argparse.ArgumentParser())
+    args, rest = parser.parse_known_args()
+    GIVEN
+    main(args)
+"""
+CHECKS = """
+def checked(args):
+    if not args.seed:
+        args.seed = 3
+    shown(args)
+    return args
+
+
+def shown(options):
+    print(options)
+
+
+def as_asked(args):
+    args.accelerator = args.backend
+    return args
+
+
+def other(args):
+    return read()
+
+
+def by_name(args):
+    setattr(args, "accelerator", "ddp")
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "one"),
+    [
+        ('args.accelerator = "dp"', True),
+        ('args.accelerator = "dp"\n    args.gpus = args.cards\n    args = checked(args)', True),
+        ('args.strategy, args.seed = "dp", 1\n    shown(args)', True),
+        ('args.accelerator = "ddp"', False),
+        ("args.accelerator = args.backend", False),
+        ('if args.cards:\n        args.accelerator = "dp"', False),
+        ('args.accelerator = "dp"\n    args.accelerator = "ddp"', False),
+        ('args.accelerator = "dp"\n    args = as_asked(args)', False),
+        ('args.accelerator = "dp"\n    args = other(args)', False),
+        ('args.accelerator = "dp"\n    by_name(args)', False),
+        ('args.accelerator = "dp"\n    unseen(args)', False),
+        ('args.accelerator = "dp"\n    args = parser.parse_args()', False),
+    ],
+)
+def test_a_namespace_that_the_program_itself_gives_the_strategy(given: str, one: bool) -> None:
+    source = HANDED.replace("GIVEN", given).replace("checked, shown", "as_asked, by_name, checked, other, shown")
+    found = start(source, {"checks.py": CHECKS})
+    assert (found is Start.ONE) is one
+    inside = source.replace("    main(args)\n", "").replace("def main(args):\n", "def main():\n    parser = make()\n    GIVEN\n")
+    start_block, _, _ = inside.partition("if __name__")
+    body = start_block.replace("GIVEN", f"args, rest = parser.parse_known_args()\n    {given}")
+    assert (start(f"{body}{MAIN}", {"checks.py": CHECKS}) is Start.ONE) is one
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    main(args)\n", "    main(args)\n    main(parser.parse_args())\n"),
+        ("    table = vars(args)\n", "    args.accelerator = args.backend\n"),
+        ("    table = vars(args)\n", "    if args.several:\n        args.accelerator = 'ddp'\n"),
+        ("from_argparse_args(args)", "from_argparse_args(args, accelerator='ddp')"),
+        ("from_argparse_args(args)", "from_argparse_args(args.trainer)"),
+    ],
+)
+def test_a_way_on_which_it_is_another(old: str, new: str) -> None:
+    source = HANDED.replace("GIVEN", 'args.accelerator = "dp"')
+    assert start(source, {"checks.py": CHECKS}) is Start.ONE
+    assert old in source
+    assert start(source.replace(old, new), {"checks.py": CHECKS}) is not Start.ONE

@@ -93,3 +93,41 @@ def test_a_helper_that_a_nested_function_calls_for_each_item() -> None:
     lines = ("def each(game):", "    Keeper(args.out).step(game)", "for game in args.games[rank::world_size]:", "    each(game)")
     source = KEEPER.format(write="torch.save(rows, self.out)")
     check_nothing(UnguardedSave, source, files={"go.py": program(*lines, imports="from module import Keeper")})
+
+
+EXPORT = """
+import json, os
+import torch
+
+def export(row, out):
+    json.dump(row, open(os.path.join(out, "rows.json"), "w"))
+"""
+POOL = ("with multiprocessing.get_context('spawn').Pool(4) as pool:",)
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (("keys = names(args)", "if args.several:", "    keys = keys[rank::world_size]", "rows = Rows(args.root, keys, cached=0)",
+          "for key in rows.keys():", "    export(rows[key], args.out)"), False),
+        (("keys = names(args)", "keys = keys[rank::world_size]", "for key in keys:", "    export(key, args.out)"), False),
+        (("keys = names(args)[rank::world_size]", *POOL, "    for key in keys:",
+          "        pool.starmap_async(export, ((key, args.out),))"), False),
+        (("keys = names(args)", "if args.several:", "    keys = keys[rank::world_size]", "rows = Rows(keys=keys)", *POOL,
+          "    done = [pool.apply_async(print, (key,)) for key in rows]", "    for key in rows:",
+          "        done.append(pool.apply_async(export, (key, args.out)))", "export(args.first, args.out)"), False),
+        (("keys = names(args)", "keys = keys[: args.most]", "for key in keys:", "    export(key, args.out)"), True),
+        (("keys = names(args)", "mine = keys[rank::world_size]", "rows = Rows(args.root, keys)", "for key in rows.keys():",
+          "    export(rows[key], args.out)"), True),
+        (("keys = names(args)", "keys = keys[rank::world_size]", "for batch in keys:", "    args.net(batch).backward()",
+          "    export(batch, args.out)"), True),
+        (("keys = names(args)", "keys = keys[rank::world_size]", "rows = Rows(keys)", "for batch in rows:",
+          "    train_step(batch, args.net)", "    export(batch, args.out)"), True),
+        (("keys = names(args)", "keys = keys[rank::world_size]", "batches = DataLoader(keys)", "for batch in batches:",
+          "    export(batch, args.out)"), True),
+        (("keys = names(args)", "keys = keys[rank::world_size]", "for row in args.rows:", "    export(row, args.out)"), True),
+    ],
+)  # fmt: skip
+def test_a_list_that_is_cut_and_what_is_made_of_it(lines: tuple[str, ...], told: bool) -> None:
+    files = {"go.py": program(*lines, imports="import multiprocessing\nfrom data import Rows\nfrom module import export")}
+    assert bool(findings_of(UnguardedFileIo, EXPORT, files)) is told

@@ -186,6 +186,20 @@ def test_a_string_that_a_class_is_looked_up_by(text: str, is_run: bool) -> None:
     assert nobody({**files, "run.py": RUN.format(call="import other; other.made.report()")}) is not is_run
 
 
+@pytest.mark.parametrize(
+    ("other", "is_run"),
+    [
+        ("class Tool:\n    def __init__(self):\n        self.title = 'Tool'\n", False),
+        ("class Tool:\n    pass\n\n\nmade = registry.get('Tool')\n", True),
+        ("class Kit:\n    def __init__(self):\n        self.made = registry.get('Tool')\n", True),
+    ],
+)
+def test_a_text_by_which_a_class_of_another_file_names_itself(other: str, is_run: bool) -> None:
+    tool = "class Tool:\n    def report(self):\n        print(1)\n"
+    files = {"lib.py": tool, "other.py": other, "run.py": RUN.format(call="import other; other.Tool().report()")}
+    assert nobody(files) is not is_run
+
+
 LIT = "import lightning.pytorch as pl\n\n\nclass Data(pl.LightningDataModule):\n    def report(self):\n        print(1)\n"
 ONE = "_target_: lightning.pytorch.Trainer\naccelerator: gpu\ndevices: 1\n"
 

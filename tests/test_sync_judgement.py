@@ -557,6 +557,29 @@ def test_a_tensor_on_the_cpu_in_a_dict_that_is_not_followed() -> None:
         offered(source, "has the same keys", {**files, "pair.py": ENTRIES.replace("MADE", made)})
 
 
+@pytest.mark.parametrize(
+    ("pin", "stays"), [("1.0.8", True), ("1.3.8", True), ("1.7.7", False), ("2.0.9", False), ("2.1.0", True)]
+)
+def test_a_tensor_on_the_cpu_by_what_the_pinned_lightning_does_with_it(pin: str, stays: bool) -> None:
+    pins = {"requirements.txt": f"pytorch-lightning=={pin}\n", "train.py": "import lightning\n"}
+    for line, files in (
+        ('self.log("val/loss", loss.cpu())', {}),
+        ("self.log_dict(unheard_of(loss)[1])", {"pair.py": ENTRIES.replace("MADE", "torch.tensor(factor)")}),
+    ):
+        if stays:
+            check_told(UnsyncedMetric, step(line), reason="NCCL cannot reduce a CPU tensor", files={**pins, **files})
+        else:
+            offered(step(line), "right if", {**pins, **files})
+
+
+@pytest.mark.parametrize("value", ["loss.item()", "float(loss)"])
+def test_a_number_under_a_lightning_that_reduces_tensors_alone(value: str) -> None:
+    source = step(f'self.log("val/loss", {value})')
+    check_told(UnsyncedMetric, source, reason="raises on a number", files={"requirements.txt": "pytorch-lightning==1.0.8\n"})
+    after = source.replace(f"{value})", f"{value}, sync_dist=True)")
+    check_transformed(UnsyncedMetric, source, after, files={"requirements.txt": "pytorch-lightning==1.1.8\n"})
+
+
 def test_a_stream_that_gives_each_rank_its_part() -> None:
     stream = "from torch.utils.data import IterableDataset\n\n\nclass Stream(IterableDataset):\n    pass\n"
     files = {"train.py": "from data import Stream\nfrom module import Model\n" + WHOLE, "data.py": stream}

@@ -45,7 +45,7 @@ OWN_ANSWERS = frozenset(
     {"socket.gethostname", "platform.node", "os.getpid", "uuid.uuid4", "uuid.uuid1", "torch.cuda.memory_allocated",
      "torch.cuda.max_memory_allocated", "torch.cuda.memory_reserved", "psutil.virtual_memory", "torch.cuda.mem_get_info",
      "secrets.token_hex", "tempfile.mkdtemp", "tempfile.mkstemp", "tempfile.gettempdir", "select.select",
-     "shutil.disk_usage"}
+     "shutil.disk_usage", "wandb.util.generate_id"}
 )  # fmt: skip
 RANDOM_PACKAGES = ("random.", "numpy.random.", "secrets.")
 RANDOM_OF_TORCH = frozenset(

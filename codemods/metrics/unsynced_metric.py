@@ -116,9 +116,11 @@ class UnsyncedMetric(DdpCodemod):
     - a helper that other code or `forward` may call, and a hook that a rank guard calls by hand
     - a key built from anything but literals, options by position, or keywords from `**kwargs`
     - a class, or a project subclass of it, with a `log` of its own; nothing is said where that never hands on to Lightning's
-    - a tensor on the CPU, which NCCL refuses (Lightning 2.1 and later keep it there): log it as a float. What a metric gives that
-      the step makes for itself and never moves, or that counts texts, is one
-    - the hooks of a test where each `trainer.test` of the project is that of one device, or only its own tests make one;
+    - a tensor on the CPU, which NCCL refuses (Lightning before 1.4, and from 2.1 on, keeps it there): log it as a float. What a
+      metric gives that the step makes for itself and never moves, or that counts texts, is one
+    - a number where Lightning 1.0 is pinned, which reduces tensors alone
+    - the hooks of a test where each `trainer.test` of the project is that of one device, or only its own tests make one; those of
+      a validation that no program hands data to (each `val_dataloader` gives None, and no `fit` has another);
       modules in a project that trains by a loop of its own and fits nothing; evaluations of which each rank has the whole
       set: nothing is said
     - a method of a metric that a step calls, or whose class sees to the other ranks, calls `compute`, or is handed what was

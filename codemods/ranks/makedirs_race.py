@@ -33,6 +33,7 @@ from codemods.analysis.files.missing_folders import (
 )
 from codemods.analysis.files.named_by_day import without_days
 from codemods.analysis.files.named_by_functions import texts_of_functions
+from codemods.analysis.files.own_draws import is_named_by_own_number
 from codemods.analysis.files.own_moments import is_named_by_moment
 from codemods.analysis.files.put_into_fields import put_by_all
 from codemods.analysis.files.stamped_apart import stamped_apart
@@ -145,7 +146,7 @@ class MakedirsRace(DdpCodemod):
       Lightning's `fit`, which starts the others (not under torchrun or Slurm, nor on several nodes); by a `SummaryWriter(p)` or
       `makedirs(p, exist_ok=True)` above, so that the test for it is never true; by a Trainer of transformers that has run.
     - Where every rank goes on to fetch a file into the folder: DDP307 reports that race.
-    - Where the path is the rank's own (rank, process id, temporary folder).
+    - Where the path is the rank's own (rank, process id, temporary folder, `wandb.util.generate_id()`).
     - Where nothing in the file, or in a file that imports it, shows several processes; in a repository's own tests.
     - `mkdir` of an object that is not shown to be a `pathlib` path.
     - `os.mkdir` imported under a bare name or with `dir_fd`, reported.
@@ -314,6 +315,8 @@ class MakedirsRace(DdpCodemod):
             return None
         path = folder_of(call, spelling)
         if path is None or _OWN_PATH.search(origin_text(module, path)):
+            return None
+        if is_named_by_own_number(project, module, path) and left(module, call, "each process draws a number for the path"):
             return None
         if is_named_by_moment(module, path) and left(module, call, "each process reads a time of its own into the path"):
             return None

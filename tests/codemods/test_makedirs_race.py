@@ -1712,3 +1712,53 @@ def test_a_switch_in_a_section_of_the_settings(test: str, *, told: bool) -> None
         "if __name__ == '__main__':\n    main(parse())\n"
     )
     assert bool(findings_of(MakedirsRace, source)) is told
+
+
+NAMED_BY_EACH = """import os
+import socket
+import uuid
+from pathlib import Path
+
+import torch.distributed as dist
+import wandb
+
+
+def choose(cfg):
+    again = cfg.before is not None
+    return cfg, cfg.before if again else NUMBER
+
+
+def make(folder):
+    if not os.path.exists(folder):
+        os.makedirs(folder)
+
+
+def main(cfg):
+    dist.init_process_group("nccl")
+    cfg, number = choose(cfg)
+    WAY
+
+
+if __name__ == "__main__":
+    main(parse())
+"""
+WAYS = (
+    "path = Path(cfg.root) / number / 'settings.yaml'\n    if not path.parent.exists():\n        path.parent.mkdir(parents=True)",
+    "if not os.path.exists(os.path.join(cfg.root, number)):\n        os.makedirs(os.path.join(cfg.root, number))",
+    "make(f'{cfg.root}/{number}')",
+)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        ("wandb.util.generate_id()", False),
+        ("str(uuid.uuid4())", False),
+        ("str(os.getpid())", False),
+        ("socket.gethostname()", True),
+        ("cfg.name", True),
+    ],
+)
+def test_a_number_that_is_new_in_each_process(way: str, number: str, *, told: bool) -> None:
+    assert bool(findings_of(MakedirsRace, NAMED_BY_EACH.replace("NUMBER", number).replace("WAY", way))) is told

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.loading.seeds import is_of_rank, seeds_of_stream, stream_of
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.values import Proof
 from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _DRAWS = frozenset(
@@ -22,6 +25,7 @@ _KEEPS = frozenset(
     {"sorted", "list", "tuple", "str", "int", "float", "join", "format", "Path", "tolist", "numpy", "item", "cpu", "zfill"}
 )
 _ONLY_ASKED = frozenset({"shape", "dtype", "device", "ndim"})
+_NEW_IN_EACH = lazy(r"^`(?:[\w.]+\.)?(?:uuid[14]|generate_id|token_hex|getpid|mkdtemp)\(")  # as a `Link` tells of it
 _DEPTH = 4  # names on the way from the path to the draw
 
 
@@ -30,6 +34,17 @@ def is_named_by_draw(project: Project, module: SourceModule, path: ast.expr) -> 
     if not any(module.holds(word) for word in _WORDS):
         return False
     return any(_is_own(project, module, call) for call in _draws(module, path, _DEPTH))
+
+
+def is_named_by_own_number(project: Project, module: SourceModule, path: ast.expr) -> bool:
+    """True where a part of the path is new in each process, also where a function gives it back or a caller hands it on.
+
+    What such a call gives is never another's: a host's name and a clock may be, and draws may be seeded alike.
+    """
+    asked = variance(project)
+    values = (asked.value(module, n) for n in walk(path) if isinstance(n, (ast.Name, ast.Attribute)) and n is not path)
+    known = (v for v in (asked.value(module, path), *values) if v.proof is Proof.PROVEN and v.origin is not None)
+    return any(v.origin is not None and _NEW_IN_EACH.search(v.origin.text) is not None for v in known)
 
 
 def is_saved_by_draw(project: Project, module: SourceModule, statements: tuple[ast.stmt, ...]) -> bool:

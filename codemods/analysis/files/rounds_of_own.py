@@ -8,14 +8,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.files.named_by_items import LOADERS
 from codemods.analysis.files.own_paths import callers_of, given_to
-from codemods.analysis.names import dotted, is_parameter
+from codemods.analysis.names import dotted, is_parameter, last
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.rank_share import is_share, over_a_share
+from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import SourceModule, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _CALLS = 4  # on the way up
+_HANDED = 6  # places that hand a function on
+_TRAINS = lazy(r"\bbackward\(|optimi[sz]er|\btrain(?:_\w+|ing_\w+)?\(")
 _LOOPS = (ast.For, ast.AsyncFor)
 _ADDS = frozenset({"append", "extend", "add"})
 
@@ -36,8 +42,10 @@ def _is_in_own_rounds(project: Project, module: SourceModule, node: ast.AST, see
     if function is None or id(function) in seen or depth == 0:
         return False
     seen |= {id(function)}
-    sites = callers_of(project, module, function)
-    return any(_is_in_own_rounds(project, s.module, s.call, seen, depth - 1) for s in sites)
+    places: list[tuple[SourceModule, ast.AST]] = [(s.module, s.call) for s in callers_of(project, module, function)]
+    handed = uses_of(project, module, function).outside_tests().handed_on[:_HANDED]  # `pool.starmap_async(export, [row])`
+    places += [(h.module, h.node) for h in handed]
+    return any(_is_in_own_rounds(project, home, place, seen, depth - 1) for home, place in places)
 
 
 def _loops_round(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.For | ast.AsyncFor, list[ast.AST]]]:
@@ -52,7 +60,7 @@ def _loops_round(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.For 
 
 
 def _is_dealt(project: Project, module: SourceModule, loop: ast.For | ast.AsyncFor, between: list[ast.AST]) -> bool:
-    if _is_share_here(project, module, loop.iter):
+    if _is_share_here(project, module, loop.iter) or _goes_through_a_cut(module, loop):
         return True
     tests = [up.test for up in between if isinstance(up, ast.If)]
     for statement in loop.body:
@@ -101,6 +109,30 @@ def _is_share_here(project: Project, module: SourceModule, items: ast.expr) -> b
         return True
     handed = [n for n in names if is_parameter(module, n.id, n)]
     return any(is_share(home, value) for n in handed for home, value in given_to(project, module, n))
+
+
+def _goes_through_a_cut(module: SourceModule, loop: ast.For | ast.AsyncFor) -> bool:
+    """True for a loop over what holds the items of a cut list; not where it trains: a checkpoint is no item's."""
+    names = [n for n in walk(loop.iter) if isinstance(n, ast.Name)]
+    if not any(_holds_a_cut(module, n) for n in names):
+        return False
+    return LOADERS.search(module.text_of(loop.iter)) is None and _TRAINS.search(module.text_of(loop)) is None
+
+
+def _holds_a_cut(module: SourceModule, name: ast.Name) -> bool:
+    """True for a list that is cut to the rank's items (`keys = keys[rank::world]`), and for what is made of such a list."""
+    if _is_cut(module, name):
+        return True
+    made = (b.value for b in bindings_of(module, name) if isinstance(b.value, ast.Call) and not b.part)
+    made = (call for call in made if not last(dotted(call.func)).endswith("Loader"))
+    given = (a for call in made for a in (*call.args, *(k.value for k in call.keywords)))
+    return any(isinstance(a, ast.Name) and _is_cut(module, a) for a in given)
+
+
+def _is_cut(module: SourceModule, name: ast.Name) -> bool:
+    values = (b.value for b in bindings_of(module, name) if not b.part)
+    cuts = (v for v in values if isinstance(v, ast.Subscript) and isinstance(v.slice, ast.Slice))
+    return any(dotted(c.value) == name.id and is_share(module, c) for c in cuts)
 
 
 def _is_filled_by_rank(module: SourceModule, name: ast.Name) -> bool:

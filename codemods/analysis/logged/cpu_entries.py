@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.logged.log_calls import LogCall
+from codemods.analysis.logged.moved_values import is_moved
 from codemods.analysis.logged.pending_metrics import Place
 from codemods.analysis.names import dotted, qualified
 from codemods.files.source import SourceModule
@@ -19,11 +19,11 @@ _NEW = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy"})
 def cpu_entry(log: LogCall) -> Place | None:
     """The first of the project: `return loss, {"total": total, "factor": torch.tensor(factor)}`, without a device.
 
-    None where Lightning moves it (before 2.1).
+    None where Lightning moves it.
     """
-    pin, project = lightning_pin(log.project, near=log.module.path), log.project
-    if pin is not None and pin.surely_below((2, 1)):
+    if is_moved(log):
         return None
+    project = log.project
     return project.keep("dict with a CPU tensor", lambda: next(_entries(project), None))
 
 

@@ -27,6 +27,7 @@ from codemods.analysis.logged.log_calls import (
 from codemods.analysis.logged.log_keys import unsettled_parts
 from codemods.analysis.logged.means import is_plain_mean, plain_extreme
 from codemods.analysis.logged.monitors import watcher_of
+from codemods.analysis.logged.moved_values import is_moved, takes_no_number
 from codemods.analysis.logged.own_logs import reduces_by_itself
 from codemods.analysis.logged.own_programs import evaluates_on_the_whole_set, nobody_fits
 from codemods.analysis.logged.pending_metrics import Place as WatchedPlace
@@ -330,11 +331,12 @@ def _judge_values(log: LogCall, found: Entries, logged: list[tuple[str, Value]],
             verdict.lower(DISPLAY, f"{named}{text}: if it is worked out from this rank's share, a mean over ranks need not be "
                                    "the value of all the data")  # fmt: skip
         elif value.kind is Kind.CPU:
-            pin = lightning_pin(log.project, near=log.module.path)
-            moved = pin is not None and pin.surely_below((2, 1))
-            reason = "NCCL cannot reduce a CPU tensor (Lightning 2.1 and later keep it there)"
+            moved = is_moved(log)
+            reason = "NCCL cannot reduce a CPU tensor (Lightning before 1.4, and from 2.1 on, keeps it there)"
             advice = "right if it is moved to the device, or made a float" if moved else "log it as a float, with sync_dist=True"
             verdict.lower(UNSAFE if moved else DISPLAY, f"{named}{value.text}: {reason}; {advice}")
+        elif value.kind is Kind.NUMBER and takes_no_number(log):
+            verdict.lower(DISPLAY, f"{named}{value.text}: Lightning 1.0 reduces tensors alone, and raises on a number")
         elif value.kind is Kind.UNKNOWN and _has_written_keys(log):
             verdict.lower(UNSAFE, f"{named}right if the value is a number or a tensor on the module's device: {value.text}")
         elif value.kind is Kind.UNKNOWN and (place := cpu_entry(log)) is not None:

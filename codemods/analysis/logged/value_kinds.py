@@ -16,7 +16,7 @@ class Kind(IntEnum):
     GAUGE = 1  # a clock or a memory gauge: the machine's own, or its peak counts, which a mean over ranks hides
     NUMBER = 2  # a Python or numpy number of this rank: Lightning makes a tensor on the module's device of it
     LOCAL = 3  # a tensor of this rank, on the module's device
-    CPU = 4  # a tensor that may sit on the CPU, where NCCL cannot reduce it (Lightning >= 2.1, issue #18803)
+    CPU = 4  # a tensor that may sit on the CPU, where NCCL cannot reduce it (`moved_values`, issue #18803)
     UNKNOWN = 5
     LIST = 6  # worked out from what the steps gathered on this rank
     REDUCED = 7  # gathered, reduced or computed by a metric

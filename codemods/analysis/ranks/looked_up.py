@@ -16,6 +16,8 @@ from codemods.files.text_file import NOTEBOOK
 from codemods.store.corpus import uses
 from codemods.store.project import Project
 
+_DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
 
 def is_looked_up(
     project: Project, module: SourceModule, node: FunctionNode | ast.ClassDef, *, notebooks: bool = True
@@ -49,7 +51,9 @@ def _is_spelled(project: Project, module: SourceModule, node: FunctionNode | ast
     other = project.module(path)
     if other is None:
         return True
-    own = range(node.lineno, (node.end_lineno or node.lineno) + 1) if path == module.path else range(0)
+    named = [d for d in other.tree.body if isinstance(d, _DEFINES) and d.name == node.name]  # a text in one of them means itself
+    named += [node] if path == module.path and node not in named else []
+    own = {line for d in named for line in range(d.lineno, (d.end_lineno or d.lineno) + 1)}
     ends = (f".{node.name}", f":{node.name}")
     for text in other.nodes(ast.Constant):
         value = text.value if isinstance(text.value, str) and text.lineno not in own else ""

@@ -12,8 +12,9 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.ended_for_several import ends_but_for_one
 from codemods.analysis.ranks.handed_arguments import arguments
-from codemods.analysis.ranks.old_lightning import is_before_two
+from codemods.analysis.ranks.old_lightning import PARSED, is_before_two
 from codemods.analysis.ranks.one_process_strategy import is_of_one_process, is_of_one_process_for_several
+from codemods.analysis.ranks.parsed_fields import parsed_field
 from codemods.analysis.ranks.set_above import set_above
 from codemods.analysis.ranks.set_devices import is_written_as_one, speaks_of_several
 from codemods.analysis.ranks.trainer_options import options_of
@@ -214,10 +215,18 @@ def has_one_device(project: Project, module: SourceModule, call: ast.Call) -> bo
     """True for a call of Lightning's Trainer that is handed one device, on one node, or `dp`, whose devices share one process."""
     written = {k.arg: k.value for k in call.keywords if k.arg}
     packed = [k.value for k in call.keywords if k.arg is None]
+    if not packed and last(dotted(call.func)) == PARSED and not written.keys() & {*_HOW}:
+        return any(_is_given_dp(project, module, call, how) for how in _HOW)
     if not packed:
         return _is_of_one(project, module, written) or _is_left_to_the_cpu(project, module, call)
     options = options_of(project, module, packed)
     return bool(options) and all(_is_of_one(project, home, {**written, **found}) for home, found in options)
+
+
+def _is_given_dp(project: Project, module: SourceModule, call: ast.Call, how: str) -> bool:
+    """True for `Trainer.from_argparse_args(args)` where the program sets `args.accelerator = "dp"` on each way to it."""
+    values = parsed_field(project, module, call, how)
+    return bool(values) and all(isinstance(v, ast.Constant) and v.value == "dp" for v in values)
 
 
 def _is_left_to_the_cpu(project: Project, module: SourceModule, call: ast.Call) -> bool:

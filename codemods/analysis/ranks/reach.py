@@ -14,6 +14,7 @@ from codemods.analysis.ranks.closed_branches import asks_a_parameter, open_uses
 from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.given_by_rank import ranks_of_receiver
 from codemods.analysis.ranks.in_turn import in_turn
+from codemods.analysis.ranks.left_before_start import is_left_before_start
 from codemods.analysis.ranks.rank_guards import Ranks, both, ranks_at
 from codemods.analysis.ranks.run_for_some import ranks_of_lambda, ranks_running
 from codemods.analysis.ranks.several_processes import is_of_one_process
@@ -74,8 +75,9 @@ def _from_callers(project: Project, module: SourceModule, function: FunctionNode
     if ranks is None:
         ranks = _from_uses(project, uses_of(project, module, function), seen)
     owner = module.parent(function)
-    if ranks is Ranks.ALL and isinstance(owner, ast.ClassDef):  # whoever has no object calls none of its methods
-        return _having(project, module, owner, seen)
+    if ranks in (None, Ranks.ALL) and isinstance(owner, ast.ClassDef):  # whoever has no object calls none of its methods
+        having = _having(project, module, owner, seen)
+        return ranks if having is Ranks.ALL else having
     return ranks
 
 
@@ -95,6 +97,8 @@ def _from_uses(
             answers.add(both(ranks, running))
             continue
         answers.add(ranks if ranks in (None, Ranks.ALL) else Ranks.UNKNOWN)  # who calls it then is not shown
+    if answers == {None} and not uses.more:
+        return None  # runs of one process alone come by its callers
     answers.discard(None)
     if Ranks.ALL in answers or (not answers and not uses.more):
         return Ranks.ALL
@@ -128,10 +132,16 @@ def _coming(project: Project, module: SourceModule, node: ast.AST, seen: frozens
         ranks = ranks_of_receiver(project, module, node)
     if in_turn(project, module, node):
         return Ranks.UNKNOWN
-    if is_of_one_process(module, node) or is_in_mode_of_one(project, module, node):
+    if _is_of_one(project, module, node):
         return None  # there is one rank in that branch: it says nothing about a run of several
     outer = module.function_of(node)
     return _entering_for(project, module, outer, node, seen) if ranks is Ranks.ALL and outer is not None else ranks
+
+
+def _is_of_one(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    return (
+        is_of_one_process(module, node) or is_in_mode_of_one(project, module, node) or is_left_before_start(project, module, node)
+    )
 
 
 def _having(project: Project, module: SourceModule, owner: ast.ClassDef, seen: frozenset[int]) -> Ranks | None:

@@ -14,19 +14,21 @@ def set_above(module: SourceModule, field: ast.expr) -> ast.expr | None:
     name = dotted(field)
     if not isinstance(field, ast.Attribute) or not name or name.startswith(("self.", "cls.")):
         return None
-    here = module.statement_of(field)
-    function = module.function_of(field)
+    given = given_above(module, name, field)
+    above = in_between(module, given[0], module.statement_of(field)) if given is not None else None
+    if given is None or above is None or any(_may_change(s, name) for s in above):
+        return None
+    return given[1]
+
+
+def given_above(module: SourceModule, name: str, place: ast.AST) -> tuple[ast.stmt, ast.expr] | None:
+    """The last assignment to the field above a place in its function, with the value."""
+    here, function = module.statement_of(place), module.function_of(place)
     made = [(s, v) for s, v in _given(module).get(name, ()) if s.lineno < here.lineno and module.function_of(s) is function]
-    if not made:
-        return None
-    statement, value = max(made, key=lambda pair: pair[0].lineno)
-    above = _in_between(module, statement, here)
-    if above is None or any(_may_change(s, name) for s in above):
-        return None
-    return value
+    return max(made, key=lambda pair: pair[0].lineno) if made else None
 
 
-def _in_between(module: SourceModule, statement: ast.stmt, here: ast.stmt) -> list[ast.stmt] | None:
+def in_between(module: SourceModule, statement: ast.stmt, here: ast.stmt) -> list[ast.stmt] | None:
     """The statements of the block behind `statement`, with the one that holds `here`; None where it is not on the way there."""
     block = module.block_of(statement)
     way = {id(here), *(id(up) for up in module.ancestors(here))}

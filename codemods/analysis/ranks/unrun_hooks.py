@@ -1,5 +1,5 @@
 """Hooks of Lightning that no Trainer of several ranks calls: of a part of another module, of a test on one device, of predictions
-that nobody asks for, of a writer with the other interval, one that Lightning calls no more.
+that nobody asks for, of a validation without data, of a writer with the other interval, one that Lightning calls no more.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from codemods.analysis.ranks.asked_of_one import asked_on_one_device
 from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unasked_stages import is_of_an_unasked_stage, nobody_asks
+from codemods.analysis.ranks.unfed_validation import is_hook_of_unfed_validation
 from codemods.analysis.ranks.unused import is_of_a_library, is_packaged
 from codemods.analysis.ranks.uses import calls_of, uses_of
 from codemods.analysis.ranks.writer_intervals import is_left_out_by_interval
@@ -47,6 +48,8 @@ def _is_unrun(project: Project, module: SourceModule, owner: ast.ClassDef, funct
     if not facts.is_a(Role.LIGHTNING_MODULE):
         return False
     if _is_of_tests(function.name) and asked_on_one_device(project, "test"):
+        return True
+    if is_hook_of_unfed_validation(project, module, function):
         return True
     if is_run_by_nobody(project, module, function.body[0], shared=False):
         return True
