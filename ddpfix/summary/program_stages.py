@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import find_class
 from codemods.analysis.job_files.command_lines import CommandLine
+from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
@@ -44,6 +45,25 @@ def starts_a_stage(project: Project, files: frozenset[str]) -> bool:
     """True where the program calls another of these methods, on what is made by the name of Trainer."""
     texts = [project.read(path) or b"" for path in files]
     return any(b"Trainer(" in text for text in texts) and any(b".fit(" in text for text in texts)
+
+
+def has_no_validation_data(project: Project, files: frozenset[str]) -> bool:
+    """True where each `val_dataloader` of a program gives nothing, and its `fit` is handed no loader."""
+    hooks: list[tuple[SourceModule, FunctionNode]] = []
+    for path in sorted(files):
+        data = project.read(path) or b""
+        if b"val_dataloaders" in data:
+            return False
+        module = project.module(path) if b"def val_dataloader(" in data else None
+        if isinstance(module, SourceModule):
+            hooks += [(module, f) for f in module.functions if f.name == "val_dataloader"]
+    handed = (call for _, call in calls_of_stages(project, files, ("fit",)) if len(call.args) > 2)
+    return bool(hooks) and not any(returned(f, m) for m, f in hooks) and next(handed, None) is None
+
+
+def is_called_with_its_object(function: FunctionNode) -> bool:
+    """True for what Python or torch calls where an object is made or used: `__init__`, `forward`."""
+    return function.name == "forward" or (function.name.startswith("__") and function.name.endswith("__"))
 
 
 def stage_of(project: Project, files: frozenset[str], command: CommandLine) -> str:

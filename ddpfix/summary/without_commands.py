@@ -1,0 +1,43 @@
+"""What is said where no command is shown to test a change: the program of each changed line, and the options that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.files.text_file import NOTEBOOK
+from ddpfix.results import Fixed
+from ddpfix.summary.context import Context, Launch
+from ddpfix.summary.markdown import code, plural
+
+MOST_PROGRAMS = 3
+MOST_FILES = 6
+
+
+def without_a_command(fixed: Fixed, context: Context) -> list[str]:
+    """A sentence for each program; else the files that are to be called."""
+    told = [launch for launch in context.launches if launch.script]
+    if told:
+        none = "No command is given: none is shown to start two processes and to come to the changed lines."
+        return [none, *(f"- {_of(launch)}" for launch in told[:MOST_PROGRAMS]), ""]
+    changed = [path for path in sorted(fixed.after) if not path.endswith(NOTEBOOK)]
+    shown = ", ".join(map(code, changed[:MOST_FILES]))
+    more = f" and {plural(len(changed) - MOST_FILES, 'more file')}" if len(changed) > MOST_FILES else ""
+    none = f"No program or command that comes to the change was found in the repository: {shown}{more}."
+    return [f"{none} Call what was changed from a program of yours, on two processes.", ""]
+
+
+def _of(launch: Launch) -> str:
+    parts = [f"{code(launch.script)} comes to {code(launch.comes_to)}" if launch.comes_to else code(launch.script)]
+    return f"{': '.join((*parts, '; '.join((*_needs(launch), *_faults(launch))))) if launch.needs or launch.faults else parts[0]}."
+
+
+def _needs(launch: Launch) -> Iterator[str]:
+    for need in launch.needs:
+        where, _, asked = need.partition(" needs ")
+        given, comma, rest = asked.partition(", and ")
+        yield f"{code(where)} needs {code(given) if given.startswith('-') else given}{comma}{rest}"
+
+
+def _faults(launch: Launch) -> Iterator[str]:
+    if launch.line and launch.faults:
+        yield f"the command in {code(f'{launch.path}:{launch.line}')} {launch.faults[0]}"
