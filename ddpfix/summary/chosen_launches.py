@@ -58,7 +58,9 @@ def _told(found: Sequence[Candidate], places: Collection[Place]) -> Iterator[Lau
         left -= mine.keys()
         comes_to = () if is_all else (at(candidate.run.reached),)
         programs = tuple(sorted({place.path for place in (*candidate.run.reached, *mine)}))
-        needs = Run(frozenset(), mine).needs(set())
+        never = {p for p in left if p.path in programs and not any(p in c.run.lacking for c in found)}
+        left -= never
+        needs = (*Run(frozenset(), mine).needs(set()), *((f"nothing that was found comes to {at(never)}",) if at(never) else ()))
         yield replace(candidate.launch, comes_to="".join(comes_to), needs=needs, programs=programs)
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.job_files.shown_run import UNKNOWN
 from codemods.analysis.names import dotted, last
 from codemods.files.source import SourceModule
-from ddpfix.summary.needed_options import Program
+from ddpfix.summary.program_stages import calls_of_stages
+from ddpfix.summary.ways import Way
 
 _COUNTS = (b"range(", b"trange(", b"while ")
 _TRAINERS = ("Trainer", "TrainingArguments", "Seq2SeqTrainingArguments")
@@ -17,8 +18,9 @@ _PARSED = (b"from_argparse_args(", b"LightningCLI(", b"HfArgumentParser")
 _DEEPEST = 3
 
 
-def ends_the_loop(program: Program, option: str) -> bool:
+def ends_the_loop(way: Way, option: str) -> bool:
     """option: a flag, or a key of Hydra."""
+    program = way.program
     *above, name = option.lstrip("-+").replace("-", "_").split(".")
     known = next((n for n, o in program.options.items() if option in o.flags), None)
     if known is not None and program.options[known].default == UNKNOWN and program.options[known].given_alone == UNKNOWN:
@@ -26,9 +28,15 @@ def ends_the_loop(program: Program, option: str) -> bool:
     texts = [program.project.read(path) or b"" for path in program.files]
     parsed = any(any(word in text for word in _PARSED) for text in texts)
     if name in _OF_TRAINERS and (above[-1:] == ["trainer"] or parsed):
-        return True
+        return bool(way.stage) or _comes_to_training(way)
     modules = [m for path in sorted(program.files) if isinstance(m := program.project.module(path), SourceModule)]
     return any(_counts(modules, known or name, 0))
+
+
+def _comes_to_training(way: Way) -> bool:
+    """True where `trainer.train()` is come to, or `fit`; the program of a package's own trainer may not show it."""
+    calls = calls_of_stages(way.program.project, way.program.files, ("fit", "train"))
+    return any(not isinstance(m.parent(call), ast.Attribute) and not way.lacks(m, call) for m, call in calls)
 
 
 def _counts(modules: list[SourceModule], name: str, depth: int) -> Iterator[bool]:

@@ -9,7 +9,7 @@ from shlex import quote
 
 from codemods.analysis.job_files.command_lines import CommandLine
 from codemods.analysis.job_files.unknown_options import unknown_options
-from codemods.files.text_file import DOCUMENT_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.files.text_file import DOCUMENT_KINDS, PYTHON_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 from ddpfix.summary.changed_places import changes_imports_alone
@@ -26,6 +26,7 @@ from ddpfix.summary.prepared_shell import Prepared, prepared
 from ddpfix.summary.program_files import program_files
 from ddpfix.summary.program_stages import stage_of
 from ddpfix.summary.run_places import Place, Run, at, changed_places, come_to
+from ddpfix.summary.shell_results import shell_results
 from ddpfix.summary.short_runs import short_run
 from ddpfix.summary.shown_values import shown_values
 from ddpfix.summary.start_faults import start_faults
@@ -51,7 +52,10 @@ _STARTS_OTHERS = re.compile(
 _JOINS = re.compile(rb"init_process_group|Accelerator\(|PartialState\(|deepspeed\.|\btransformers\b")
 _OF_A_LAUNCHER = re.compile(rb"\benviron\[[\"'](?:LOCAL_)?RANK[\"']\](?![ \t]*=[^=])")
 _SETTINGS = re.compile(r"(?!/)[\w./-]+\.(?:ya?ml|json|toml|cfg|ini)")
+_READ = re.compile(r"conf|cfg", re.I)
 _WRITTEN = re.compile(r"out|save|log|result|data|file", re.I)
+_SAVED = re.compile(r"(?!/)[\w.=/-]+\.(?:pth|pt|ckpt|safetensors|bin|tar|pkl)")
+_WRITTEN_WEIGHTS = re.compile(r"out|save", re.I)
 _VARIABLE = re.compile(r"\$\{?(\w+)")
 
 
@@ -81,7 +85,9 @@ def launches(files: Iterable[str], read: Callable[[str], bytes | None], changed:
     found = list(_candidates(project, places))
     shown = chosen([c for c in found if c.launch.command and not c.launch.faults], every)[:MOST]
     imports = tuple(_imports(project, read, changed, _missed(places, [*found, *_made(project, places, found)])))
-    return (*shown, *imports) or tuple(_untold(project, places, found))
+    told = {path for launch in (*shown, *imports) for path in launch.programs}
+    untold = {path: there for path, there in places.items() if path.endswith(PYTHON_KINDS) and path not in told}
+    return (*shown, *imports, *_untold(project, untold, found))
 
 
 def _missed(places: Mapping[str, tuple[Place, ...]], found: Iterable[Candidate]) -> list[str]:
@@ -102,8 +108,9 @@ def _untold(project: Project, places: Mapping[str, tuple[Place, ...]], found: li
     """Without a command, what the program of each place is, and what its lines need."""
     told: set[Place] = set()
     for candidate in sorted((*found, *_made(project, places, found)), key=lambda c: (len(c.run.lacking) == 0, c.order)):
-        new = {place: needs for place, needs in candidate.run.lacking.items() if place not in told}
-        free = candidate.run.reached - told
+        mine = {place for path in candidate.launch.programs for place in places.get(path, ()) if place not in told}
+        new = {place: needs for place, needs in candidate.run.lacking.items() if place in mine}
+        free = candidate.run.reached & mine
         if new or free:
             told |= new.keys() | free
             needs = Run(frozenset(), new).needs(set())
@@ -155,7 +162,7 @@ def _candidate(project: Project, path: str, command: CommandLine, places: Mappin
     launched = bool(command.launcher) or started.joins
     first = needs_of_joining(way) if launched else needs_of_starting(way, started.own.start)
     run = come_to(way, [p for name in sorted(programs) for p in places[name]], first)
-    short = short_run(started.program, started.script, command, stage, run.reached or run.lacking)
+    short = short_run(way, command, run.reached or run.lacking)
     pasted = with_two_processes(command, replace(_setting(project, started), short=short.given, added=short.added))
     where = (path, started.line)
     if pasted is None:
@@ -166,10 +173,13 @@ def _candidate(project: Project, path: str, command: CommandLine, places: Mappin
     moved = [_MOVED] if _target(started) else []
     edits = (*pasted.edits, *moved)
     absent = [*_missing(project, started.folder, command), *_absent(project, started)]
+    results = dict(shell_results(path, command, pasted.to_fill))
+    pasted = replace(pasted, to_fill=tuple(word for word in pasted.to_fill if word not in results))
+    weights = tuple(w for w in _weights(project, started.folder, command) if w not in pasted.to_fill)
     faults = [*start_faults(project, started.script, command, pasted.to_fill, absent)]
     faults += [_TWICE] if launched and starts_its_own(way, first) else []
     found = Launch(
-        _typed(started, pasted.text), path, started.line, counted, tuple(sorted(programs)), pasted.to_fill, edits, devices,
+        _typed(started, pasted.text, results.values()), path, started.line, counted, tuple(sorted(programs)), (*pasted.to_fill, *weights), edits, devices,
         short=short.text, faults=tuple(faults),
     )  # fmt: skip
     above = _above(project, *where)
@@ -227,12 +237,12 @@ def _target(started: _Started) -> str:
     return relpath(started.script, started.folder or ".") if below and below[1] not in started.shell.names else ""
 
 
-def _typed(started: _Started, text: str) -> str:
-    """With what stands above it in its script, from the root of the repository."""
+def _typed(started: _Started, text: str, results: Iterable[str]) -> str:
+    """With what stands above it in its script, from the root of the repository. results: values of variables, each by a command."""
     if started.shell.path and "PYTHONPATH=" not in text:
         text = f"{started.shell.path} {text}"
     first = [f"cd {quote(started.folder)}"] if started.folder else []
-    return " && ".join([*first, *started.shell.sourced, text])
+    return " && ".join([*first, *started.shell.sourced, *results, text])
 
 
 def _absent(project: Project, started: _Started) -> list[str]:
@@ -240,11 +250,20 @@ def _absent(project: Project, started: _Started) -> list[str]:
     folders = {"", *(dirname(path) for path in project.files)}
     out = []
     for flag in started.command.flags:
-        found = _SETTINGS.fullmatch(flag.settled or "") if not _WRITTEN.search(flag.field) else None
+        written = _WRITTEN.search(flag.field) and not _READ.search(flag.field)
+        found = _SETTINGS.fullmatch(flag.settled or "") if not written else None
         path = normpath(join(started.folder, found.group())) if found else ""
         if path and path not in project.files and normpath(found.group() if found else "") not in project.files:
             out += [found.group()] if found and dirname(path) in folders else []
     return out
+
+
+def _weights(project: Project, folder: str, command: CommandLine) -> Iterator[str]:
+    """What a run before this one has saved, under a name that need not be that of the reader's."""
+    for flag in command.flags:
+        name = flag.settled or ""
+        if _SAVED.fullmatch(name) and not _WRITTEN_WEIGHTS.search(flag.field) and normpath(join(folder, name)) not in project.files:
+            yield name
 
 
 def _missing(project: Project, folder: str, command: CommandLine) -> list[str]:

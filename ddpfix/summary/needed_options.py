@@ -78,11 +78,14 @@ def program_of(project: Project, script: str, files: frozenset[str]) -> Program:
 
 def _read(project: Project, script: str, files: frozenset[str]) -> Program:
     options = program_options(project, script) if script else {}
-    if not options and (made := dataclass_options(project, files)):
-        return Program(project, files, made.options, made.held)
+    made = dataclass_options(project, files)
     if any(_FILLED_BY_A_FILE.search(project.read(path) or b"") for path in files):
         options = {name: ProgramOption(option.flags, UNKNOWN, UNKNOWN) for name, option in options.items()}
-    return Program(project, files, options, _held(project, files) if options else frozenset())
+    held = _held(project, files) if options else frozenset()
+    if made is None:
+        return Program(project, files, options, held)
+    both = {name: ProgramOption(o.flags, UNKNOWN, UNKNOWN) for name, o in made.options.items() if name in options}
+    return Program(project, files, {**options, **made.options, **both}, held | made.held)
 
 
 def _held(project: Project, files: frozenset[str]) -> frozenset[str]:

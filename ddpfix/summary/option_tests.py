@@ -7,7 +7,7 @@ stays unanswered: nothing shows then that the command comes to the line.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.job_files.shown_run import UNKNOWN
@@ -76,8 +76,13 @@ def _is_no_obstacle(program: Program, module: SourceModule, test: ast.expr, *, h
     if split_of(module, test, program.project) is not None:
         return True
     if means_process_group(module, test, program.project) or dotted(getattr(test, "func", None)) == "torch.cuda.is_available":
-        return holds
+        return holds is not _says_that_none_is_there(test)
     return holds and _holds_in_the_first_round(module, test)
+
+
+def _says_that_none_is_there(test: ast.expr) -> bool:
+    """`"RANK" not in os.environ`, `local_rank == -1`, `rank is None`."""
+    return isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.NotIn, ast.Eq, ast.Is))
 
 
 def _constant(module: SourceModule, name: ast.Name) -> ast.Constant | None:
@@ -106,6 +111,20 @@ def _counts_from_0(loop: ast.For, name: str) -> bool:
     return last(dotted(call.func)) in _COUNTERS and len(call.args) == 1 and not any(k.arg == "start" for k in call.keywords)
 
 
+def _changed_text(node: ast.expr) -> tuple[ast.expr, Callable[[str], str]]:
+    """(the text that is asked, what is made of it): `mode.split("-")[0]`, `mode.lower()`."""
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call) and ast.unparse(node.slice) == "0":
+        call, separator = node.value, node.value.args[0] if node.value.args else None
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "split" and isinstance(separator, ast.Constant):
+            between = str(separator.value)
+            return call.func.value, lambda text: text.split(between)[0] if between else text
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
+        if node.func.attr in ("lower", "upper", "strip"):
+            name = node.func.attr
+            return node.func.value, lambda text: {"lower": text.lower(), "upper": text.upper(), "strip": text.strip()}[name]
+    return node, str
+
+
 @record
 class _Asked:
     """answer: of the test, None where it is not known. is_given: it holds where the option is given, or has the value."""
@@ -131,11 +150,12 @@ def _asked(program: Program, module: SourceModule, test: ast.expr, given: Mappin
         held = given.get(name)
         return None if not name or held is None or held == UNKNOWN else _Asked(name, (part in held) == is_part, is_part, part)
     compared = held_against(test)
-    name = program.option(module, compared[0]) if compared is not None else ""
+    asked, change = _changed_text(compared[0]) if compared is not None else (test, str)
+    name = program.option(module, asked) if compared is not None else ""
     if compared is None or not name or not compared[1]:
         return None
     _, values, is_one = compared
     wanted = [str(v) for v in values]
-    answer = None if given[name] == UNKNOWN else (str(given[name]) in wanted) == is_one
+    answer = None if given[name] == UNKNOWN else (change(str(given[name])) in wanted) == is_one
     empty = wanted == [""]  # `opt.model != ""`
     return _Asked(name, answer, is_one != empty, "" if empty else wanted[0])

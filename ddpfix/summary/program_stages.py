@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.class_index import find_class
+from codemods.analysis.class_index import class_facts, find_class, is_lightning
 from codemods.analysis.job_files.command_lines import CommandLine
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted
@@ -18,17 +18,21 @@ _HOOKS = (
     (re.compile(r"(?:on_)?test_(?:step|epoch|batch|start|end|model|dataloader)"), ("test",)),
     (re.compile(r"(?:on_)?predict_(?:step|epoch|batch|start|end|model|dataloader)"), ("predict",)),
     (re.compile(r"(?:on_)?(?:validation_(?:step|epoch|batch|start|end|model)|val_dataloader)"), ("fit", "validate")),
-    (re.compile(r"training_step|on_train_(?:start|end|epoch|batch)|on_fit_|train_dataloader"), ("fit",)),
+    (re.compile(r"training_step|on_train_(?:start|end|epoch|batch)|on_fit_|train_dataloader|configure_optimizers$"), ("fit",)),
+    (re.compile(r"(?:setup|prepare_data)$"), STAGES),
 )
 _OWN_ROOTS = frozenset({"object", "ABC", "abc.ABC"})
 _DEEPEST = 6
 
 
-def stages_of(module: SourceModule, function: FunctionNode) -> tuple[str, ...]:
+def stages_of(project: Project, module: SourceModule, function: FunctionNode) -> tuple[str, ...]:
     """The methods of the Trainer that run a hook of Lightning, the first the best known; nothing for what is no hook."""
-    if module.class_of(function) is None or not module.holds(b"lightning"):
+    owner = module.class_of(function)
+    found = next((stages for name, stages in _HOOKS if name.match(function.name)), ()) if owner is not None else ()
+    if owner is None or not found:
         return ()
-    return next((stages for name, stages in _HOOKS if name.match(function.name)), ())
+    is_one = module.holds(b"lightning") or any(map(is_lightning, class_facts(project, module, owner).external))
+    return found if is_one else ()
 
 
 def calls_of_stages(project: Project, files: frozenset[str], stages: tuple[str, ...]) -> Iterator[tuple[SourceModule, ast.Call]]:

@@ -9,9 +9,12 @@ from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
 from ddpfix.summary.changed_places import changed_statements
-from ddpfix.summary.markdown import numbers
+from ddpfix.summary.markdown import numbers, plural
 from ddpfix.summary.needed_options import NOWHERE, NeededOption
 from ddpfix.summary.ways import Way
+
+
+_MOST_TESTS = 2
 
 
 @record
@@ -52,7 +55,8 @@ def at(places: Collection[Place]) -> str:
 def asked(needs: Sequence[NeededOption]) -> str:
     """`--mode test, and what no option gives: "epoch % 5 == 0"`."""
     given, rest = (" ".join(n.text for n in needs if n.shown), [n.text for n in needs if not n.shown])
-    return ", and ".join(filter(None, (given, " and ".join(rest))))
+    more = [f"{plural(len(rest) - _MOST_TESTS, 'more test')} that no option answers"] if len(rest) > _MOST_TESTS + 1 else []
+    return ", and ".join(filter(None, (given, " and ".join([*(rest[:_MOST_TESTS] if more else rest), *more]))))
 
 
 def changed_places(

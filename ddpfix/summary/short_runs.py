@@ -18,6 +18,7 @@ from ddpfix.summary.ended_loops import ends_the_loop
 from ddpfix.summary.launch_order import asks_for_another, is_no_training
 from ddpfix.summary.needed_options import Program
 from ddpfix.summary.run_places import Place
+from ddpfix.summary.ways import Way
 
 _STEPS_OF_A_TEST = "10"
 _COUNTED = re.compile(
@@ -53,17 +54,18 @@ class ShortRun:
         return " ".join((*given, *self.added))
 
 
-def short_run(program: Program, script: str, command: CommandLine, stage: str, reached: Iterable[Place]) -> ShortRun:
+def short_run(way: Way, command: CommandLine, reached: Iterable[Place]) -> ShortRun:
     """reached: the changed places of the command. One epoch does not come to what is done in some of them only."""
+    program, script, stage = way.program, way.script, way.stage
     if is_no_training(script) or (stage and stage != "fit") or asks_for_another(command):
         return ShortRun()
     if any(p.statement and _is_done_at_times(program, *p.statement) for p in reached):
         return ShortRun()
-    given = {flag: values for flag, values in _given(command) if ends_the_loop(program, flag)}
+    given = {flag: values for flag, values in _given(command) if ends_the_loop(way, flag)}
     if given or any(_is_count(flag.field) for flag in command.flags):
         long = {flag: value for flag, (old, value) in given.items() if not _NUMBER.fullmatch(old) or int(old) > int(value)}
         return ShortRun(long)
-    added = next((text for text in _added(program, script, stage) if ends_the_loop(program, re.split("[ =]", text)[0])), "")
+    added = next((text for text in _added(program, script, stage) if ends_the_loop(way, re.split("[ =]", text)[0])), "")
     return ShortRun(added=tuple(added.split()))
 
 

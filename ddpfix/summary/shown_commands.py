@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from ddpfix.results import Fixed
 from ddpfix.summary.context import Context, Launch
 from ddpfix.summary.markdown import code, fence, plural
-from ddpfix.summary.without_commands import without_a_command
+from ddpfix.summary.without_commands import started_without, without_a_command
 
 MOST_COMMANDS = 3
 MOST_MISSED = 6
+MOST_NEEDS = 4
 WIDEST = 100
 _INDENT = "    "
 _OPTION = re.compile(r"--?[A-Za-z]|[+~]{0,2}[\w./]+=")
@@ -29,6 +30,8 @@ def shown_commands(fixed: Fixed, context: Context) -> list[str]:
         out += [f"Yours to give, before or in the command: {', '.join(map(code, to_fill))}.", ""]
     if more:
         out += [f"More that is changed is started in {_places(more)}.", ""]
+    if rows := started_without(context):
+        return [*out, "No command is shown to come to the other changed lines:", *rows, ""]
     return [*out, *_not_started(fixed, context)]
 
 
@@ -78,7 +81,9 @@ def _heading(launch: Launch) -> Iterator[str]:
     yield f"# {_origin(launch)}{''.join(f', {note}' for note in notes)}"
     if launch.comes_to:
         yield f"# comes to {launch.comes_to}"
-    yield from (f"# {need}" for need in launch.needs)
+    yield from (f"# {need}" for need in launch.needs[:MOST_NEEDS])
+    if len(launch.needs) > MOST_NEEDS:
+        yield f"# {plural(len(launch.needs) - MOST_NEEDS, 'more stretch', 'more stretches')} of changed lines need something too"
 
 
 def _origin(launch: Launch) -> str:

@@ -64,11 +64,14 @@ class Way:
         function = module.function_of(node)
         given = {p.arg for p in parameters(function, bound=False)} if function is not None else set()
         left: list[tuple[ast.expr, bool]] = []  # for the callers to answer
-        for test, holds in _tests(module, node):
+        for test, holds, passes in _tests(module, node):
+            found = lacking(self.program, module, test, self.given, holds=holds) if test is not None else []
             if test is None:
                 yield from [] if holds and module.path == self.script else [NOWHERE]
-            elif found := lacking(self.program, module, test, self.given, holds=holds):
-                asks_a_parameter = any(not n.shown for n in found) and _names(test) & given
+            elif passes:
+                yield from (need for need in found if need.shown)
+            elif found:
+                asks_a_parameter = any(not n.shown for n in found) and _names(test) & (given - self.program.held)
                 if asks_a_parameter:
                     left.append((test, holds))
                 else:
@@ -108,7 +111,8 @@ class Way:
             for s in uses.calls
             if s.module.path in self.program.files and s.module.function_of(s.call) is not function
         ]
-        ways += [self.lacks(h.module, h.node) for h in uses.handed_on if h.module.path in self.program.files and _is_run(h)]
+        handed = (h for h in uses.handed_on if h.module.path in self.program.files and _is_run(h))
+        ways += [(*self.lacks(h.module, h.node), *(unanswered(test, holds=holds) for test, holds in left)) for h in handed]
         named = bool(uses.handed_on) or uses.more or any(s.module.path in self.program.files for s in uses.calls)
         if ways:
             best = min(ways, key=_hardness)
@@ -145,7 +149,7 @@ class Way:
 
     def _of_a_hook(self, module: SourceModule, function: FunctionNode) -> tuple[NeededOption, ...] | None:
         """Of a method that Lightning calls in a stage of its own: `on_test_epoch_end`. None for what is no hook."""
-        stages = stages_of(module, function)
+        stages = stages_of(self.program.project, module, function)
         owner = module.class_of(function)
         if not stages or owner is None:
             return None
@@ -167,20 +171,16 @@ def _hardness(needs: tuple[NeededOption, ...]) -> tuple[bool, bool, int]:
     return NOWHERE in needs, any(not need.shown for need in needs), len(needs)
 
 
-def _tests(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.expr | None, bool]]:
-    """Each test that decides over a place in its function; None for the one that asks whether this file is the program.
+def _tests(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.expr | None, bool, bool]]:
+    """(a test that decides over a place in its function, its answer there, whether a run gets past it that no option stops).
 
-    An exit that raises ends a run that has failed, and one that goes on with the loop leaves the other rounds.
+    None for the one that asks whether this file is the program. An exit that raises ends a run that has failed, and one that goes on
+    with the loop leaves the other rounds.
     """
     for branch in branches_round(module, node, kinds=_KINDS):
-        yield None if is_main_block(branch.node) else branch.test, branch.holds
+        yield None if is_main_block(branch.node) else branch.test, branch.holds, False
     for leaving in exits_above(module, node):
-        if not isinstance(leaving.body[-1], (ast.Raise, ast.Continue)) or not _is_of_rounds(module, leaving):
-            yield leaving.test, False
-
-
-def _is_of_rounds(module: SourceModule, leaving: ast.If) -> bool:
-    return isinstance(leaving.body[-1], ast.Raise) or any(isinstance(up, ast.For) for up in module.ancestors(leaving))
+        yield leaving.test, False, isinstance(leaving.body[-1], (ast.Raise, ast.Continue))
 
 
 def _inside(module: SourceModule, node: ast.AST) -> Iterator[ast.AST]:

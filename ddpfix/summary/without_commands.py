@@ -15,15 +15,18 @@ MOST_FILES = 6
 
 def without_a_command(fixed: Fixed, context: Context) -> list[str]:
     """A sentence for each program; else the files that are to be called."""
-    told = [launch for launch in context.launches if launch.script]
-    if told:
-        none = "No command is given: none is shown to start two processes and to come to the changed lines."
-        return [none, *(f"- {_of(launch)}" for launch in told[:MOST_PROGRAMS]), ""]
+    if rows := started_without(context):
+        return ["No command is given: none is shown to start two processes and to come to the changed lines.", *rows, ""]
     changed = [path for path in sorted(fixed.after) if not path.endswith(NOTEBOOK)]
     shown = ", ".join(map(code, changed[:MOST_FILES]))
     more = f" and {plural(len(changed) - MOST_FILES, 'more file')}" if len(changed) > MOST_FILES else ""
     none = f"No program or command that comes to the change was found in the repository: {shown}{more}."
     return [f"{none} Call what was changed from a program of yours, on two processes.", ""]
+
+
+def started_without(context: Context) -> list[str]:
+    """A row for each program of which no command is shown."""
+    return [f"- {_of(launch)}" for launch in context.launches if launch.script][:MOST_PROGRAMS]
 
 
 def _of(launch: Launch) -> str:
