@@ -25,12 +25,19 @@ def ends_the_loop(way: Way, option: str) -> bool:
     known = next((n for n, o in program.options.items() if option in o.flags), None)
     if known is not None and program.options[known].default == UNKNOWN and program.options[known].given_alone == UNKNOWN:
         return False  # the program, or a file of settings, gives it itself
+    if known is None and option.startswith("-") and not program.options and _has_a_parser(way):
+        return False
     texts = [program.project.read(path) or b"" for path in program.files]
     parsed = any(any(word in text for word in _PARSED) for text in texts)
     if name in _OF_TRAINERS and (above[-1:] == ["trainer"] or parsed):
         return bool(way.stage) or _comes_to_training(way)
     modules = [m for path in sorted(program.files) if isinstance(m := program.project.module(path), SourceModule)]
     return any(_counts(modules, known or name, 0))
+
+
+def _has_a_parser(way: Way) -> bool:
+    """True for options that are written out, and that something else may fill."""
+    return b"add_argument(" in (way.program.project.read(way.script) or b"")
 
 
 def _comes_to_training(way: Way) -> bool:
@@ -64,7 +71,8 @@ def _rounds(loop: ast.For) -> ast.expr | None:
 def _ends_a_loop(module: SourceModule, leaving: ast.If) -> bool:
     """`if step >= args.max_steps: break`, and `return` inside a loop."""
     inside = any(isinstance(up, (ast.For, ast.While)) for up in module.ancestors(leaving))
-    return inside and isinstance(leaving.test, ast.Compare) and isinstance(leaving.body[-1], (ast.Break, ast.Return))
+    compares = any(isinstance(part, ast.Compare) for part in ast.walk(leaving.test))
+    return inside and compares and isinstance(leaving.body[-1], (ast.Break, ast.Return))
 
 
 def _is_handed(call: ast.Call, name: str) -> bool:

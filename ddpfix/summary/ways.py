@@ -109,7 +109,7 @@ class Way:
         ways = [
             (*self.lacks(s.module, s.call), *self._answered(function, module, s, left))
             for s in uses.calls
-            if s.module.path in self.program.files and s.module.function_of(s.call) is not function
+            if s.module.path in self.program.files and s.module.function_of(s.call) is not function and _names_it(s, function)
         ]
         handed = (h for h in uses.handed_on if h.module.path in self.program.files and _is_run(h))
         ways += [(*self.lacks(h.module, h.node), *(unanswered(test, holds=holds) for test, holds in left)) for h in handed]
@@ -192,6 +192,15 @@ def _inside(module: SourceModule, node: ast.AST) -> Iterator[ast.AST]:
 
 def _names(test: ast.expr) -> set[str]:
     return {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
+
+
+def _names_it(site: CallSite, function: FunctionNode) -> bool:
+    """False for `TASKS[name]()`, which may be another one's call."""
+    called = site.call.func
+    name = dotted(called)
+    if isinstance(called, ast.Attribute) and called.attr == function.name:
+        return True
+    return name == function.name or name.partition(".")[0] in site.module.imports
 
 
 def _is_run(handed: HandedOn) -> bool:
