@@ -8,7 +8,7 @@ from codemods.files.text_file import PYTHON_KINDS
 from codemods.runtime.record import record, replace
 from ddpfix.summary.context import Launch
 from ddpfix.summary.needed_options import NeededOption
-from ddpfix.summary.run_places import Place, Run, at
+from ddpfix.summary.run_places import Place, Run, at, said_once
 
 
 @record
@@ -100,7 +100,7 @@ def _completed(candidate: Candidate, needs: tuple[NeededOption, ...]) -> Candida
     """The command with the options that it lacks; None where their values are not known, or it has others."""
     launch = candidate.launch
     command, notes = launch.command, []
-    for need in needs if command else ():
+    for need in said_once(needs) if command else ():
         if not need.shown or not need.words or need.words[0] in candidate.given:
             return None
         option, *value = need.words

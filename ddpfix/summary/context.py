@@ -23,8 +23,8 @@ class Launch:
     programs: the changed files that it comes to. to_fill: words that the reader has to give. edits: what else was changed.
     comes_to: the changed lines that it is shown to come to, "" for all. needs: `main.py:79 needs --resume`, of the others.
     short: what was added to come there, and for a short run: `--epochs 1`.
-    command: "" where none is shown to test the change. script: what starts the program then; faults: what is wrong with the command
-    of that place; line: 0 for none. made: it imports a file and does nothing else.
+    command: "" where none is shown to test the change. script: what starts the program then; faults: what is wrong with the
+    command of that place; line: 0 for none. made: it imports a file and does nothing else.
     """
 
     command: str

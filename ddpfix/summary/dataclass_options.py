@@ -37,7 +37,9 @@ def dataclass_options(project: Project, files: frozenset[str]) -> MadeOptions | 
     for site in _classes(project, module, call):
         options |= dict(_fields(site))
     held = {last(dotted(name)) for parse in module.calls_named(_PARSES) for name in _targets(module, parse)}
-    stored = {n.attr for m in found for n in m.nodes(ast.Attribute) if isinstance(n.ctx, ast.Store) and last(dotted(n.value)) in held}
+    stored = {
+        n.attr for m in found for n in m.nodes(ast.Attribute) if isinstance(n.ctx, ast.Store) and last(dotted(n.value)) in held
+    }
     known = {name: ProgramOption(o.flags, UNKNOWN, UNKNOWN) if name in stored else o for name, o in options.items()}
     return MadeOptions(known, frozenset(held - {""}))
 
@@ -53,7 +55,10 @@ def _fields(site: ClassSite) -> Iterator[tuple[str, ProgramOption]]:
     for statement in site.node.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             switch = ast.unparse(statement.annotation) in ("bool", "Optional[bool]")
-            yield statement.target.id, ProgramOption((f"--{statement.target.id}",), _default(statement.value), "True" if switch else None)
+            yield (
+                statement.target.id,
+                ProgramOption((f"--{statement.target.id}",), _default(statement.value), "True" if switch else None),
+            )
 
 
 def _default(value: ast.expr | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Is an option shown to end the training of its program? It counts the rounds of a loop, or a framework's trainer is handed it."""
+"""Is an option shown to end the training of its program? It counts the rounds of a loop, or a trainer is handed it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.job_files.shown_run import UNKNOWN
 from codemods.analysis.names import dotted, last
 from codemods.files.source import SourceModule
+from ddpfix.summary.needed_options import NOWHERE
 from ddpfix.summary.program_stages import calls_of_stages
 from ddpfix.summary.ways import Way
 
@@ -43,7 +44,8 @@ def _has_a_parser(way: Way) -> bool:
 def _comes_to_training(way: Way) -> bool:
     """True where `trainer.train()` is come to, or `fit`; the program of a package's own trainer may not show it."""
     calls = calls_of_stages(way.program.project, way.program.files, ("fit", "train"))
-    return any(not isinstance(m.parent(call), ast.Attribute) and not way.lacks(m, call) for m, call in calls)
+    ways = [way.lacks(m, call) for m, call in calls if not isinstance(m.parent(call), ast.Attribute)]  # not `fit().report()`
+    return any(NOWHERE not in needs and not any(need.shown for need in needs) for needs in ways)
 
 
 def _counts(modules: list[SourceModule], name: str, depth: int) -> Iterator[bool]:
@@ -64,8 +66,7 @@ def _counts(modules: list[SourceModule], name: str, depth: int) -> Iterator[bool
 
 
 def _rounds(loop: ast.For) -> ast.expr | None:
-    call = next((c for c in ast.walk(loop.iter) if isinstance(c, ast.Call) and last(dotted(c.func)) in ("range", "trange")), None)
-    return call
+    return next((c for c in ast.walk(loop.iter) if isinstance(c, ast.Call) and last(dotted(c.func)) in ("range", "trange")), None)
 
 
 def _ends_a_loop(module: SourceModule, leaving: ast.If) -> bool:

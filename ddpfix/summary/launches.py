@@ -33,8 +33,8 @@ from ddpfix.summary.start_faults import start_faults
 from ddpfix.summary.taking_ranks import needs_of_joining, needs_of_starting, starts_its_own
 from ddpfix.summary.two_processes import Setting, with_two_processes
 from ddpfix.summary.versions_of_launchers import launcher_here
-from ddpfix.summary.written_commands import written_commands
 from ddpfix.summary.ways import Way
+from ddpfix.summary.written_commands import written_commands
 
 KINDS = (*SHELL_KINDS, *YAML_KINDS, *DOCUMENT_KINDS)
 LARGEST = 64 * 1024
@@ -42,7 +42,7 @@ DEEPEST = 6
 MOST = 12
 
 _OF_A_SHELL = "has words that a shell puts together"
-_TWICE = "starts a program that starts its processes itself, each by a launcher"
+_TWICE = "puts a launcher in front of a program that then starts its processes itself"
 _MOVED = "with the script's path in this repository"
 _STARTERS = (b"python", b"torchrun", b"accelerate", b"deepspeed", b"PYTHON")
 # What shows that a script started with plain `python` starts further processes, and what that it joins those of a launcher.
@@ -179,8 +179,8 @@ def _candidate(project: Project, path: str, command: CommandLine, places: Mappin
     faults = [*start_faults(project, started.script, command, pasted.to_fill, absent)]
     faults += [_TWICE] if launched and starts_its_own(way, first) else []
     found = Launch(
-        _typed(started, pasted.text, results.values()), path, started.line, counted, tuple(sorted(programs)), (*pasted.to_fill, *weights), edits, devices,
-        short=short.text, faults=tuple(faults),
+        _typed(started, pasted.text, results.values()), path, started.line, counted, tuple(sorted(programs)),
+        (*pasted.to_fill, *weights), edits, devices, short=short.text, faults=tuple(faults),
     )  # fmt: skip
     above = _above(project, *where)
     rank = (0, *order(started.script, *where, command, pasted, programs, above, run))
@@ -238,7 +238,7 @@ def _target(started: _Started) -> str:
 
 
 def _typed(started: _Started, text: str, results: Iterable[str]) -> str:
-    """With what stands above it in its script, from the root of the repository. results: values of variables, each by a command."""
+    """With what stands above it in its script, from the root. results: values of variables, each by a command."""
     if started.shell.path and "PYTHONPATH=" not in text:
         text = f"{started.shell.path} {text}"
     first = [f"cd {quote(started.folder)}"] if started.folder else []
@@ -262,7 +262,11 @@ def _weights(project: Project, folder: str, command: CommandLine) -> Iterator[st
     """What a run before this one has saved, under a name that need not be that of the reader's."""
     for flag in command.flags:
         name = flag.settled or ""
-        if _SAVED.fullmatch(name) and not _WRITTEN_WEIGHTS.search(flag.field) and normpath(join(folder, name)) not in project.files:
+        if (
+            _SAVED.fullmatch(name)
+            and not _WRITTEN_WEIGHTS.search(flag.field)
+            and normpath(join(folder, name)) not in project.files
+        ):
             yield name
 
 

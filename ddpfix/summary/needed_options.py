@@ -19,7 +19,9 @@ from ddpfix.summary.shown_values import with_shown_values
 
 _DOUBTFUL = frozenset({"0", "False", "false", "no", "none", "None", ""})  # on a command line, the parser decides
 # `given = vars(args)`, then `given.update(file)`: what a file of settings has counts, whatever the command gives.
-_FILLED_BY_A_FILE = re.compile(rb"\b(\w+)[ \t]*=[ \t]*(?:vars\([\w.]+\)|[\w.]+\.__dict__)[\s\S]*?\b\1(?:\.update\(|\[[^\]\n]+\][ \t]*=[^=])")
+_FILLED_BY_A_FILE = re.compile(
+    rb"\b(\w+)[ \t]*=[ \t]*(?:vars\([\w.]+\)|[\w.]+\.__dict__)[\s\S]*?\b\1(?:\.update\(|\[[^\]\n]+\][ \t]*=[^=])"
+)
 _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
 

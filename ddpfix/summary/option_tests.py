@@ -1,7 +1,7 @@
 """What a test on the way to a changed line asks of the options of a command, and whether they answer it.
 
-A test that asks for no option is no obstacle where it tells ranks apart, or a run of several processes from one of one. Each other
-stays unanswered: nothing shows then that the command comes to the line.
+A test that asks for no option is no obstacle where it tells ranks apart, or a run of several processes from one of one. Each
+other stays unanswered: nothing shows then that the command comes to the line.
 """
 
 from __future__ import annotations
@@ -22,8 +22,16 @@ from ddpfix.summary.needed_options import NeededOption, Program
 
 _OFF = frozenset({"False", "None", "", "0", "0.0"})
 _OPPOSITE: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
-    **{ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In},
-    **{ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt},
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
 }
 _COUNTERS = ("range", "trange", "enumerate")
 _FIRST_OF_A_HOOK = frozenset({"batch_idx", "batch_nb"})

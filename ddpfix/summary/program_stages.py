@@ -14,10 +14,11 @@ from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
 
 STAGES = ("fit", "validate", "test", "predict")
+OF_VALIDATION = ("fit", "validate")
 _HOOKS = (
     (re.compile(r"(?:on_)?test_(?:step|epoch|batch|start|end|model|dataloader)"), ("test",)),
     (re.compile(r"(?:on_)?predict_(?:step|epoch|batch|start|end|model|dataloader)"), ("predict",)),
-    (re.compile(r"(?:on_)?(?:validation_(?:step|epoch|batch|start|end|model)|val_dataloader)"), ("fit", "validate")),
+    (re.compile(r"(?:on_)?(?:validation_(?:step|epoch|batch|start|end|model)|val_dataloader)"), OF_VALIDATION),
     (re.compile(r"training_step|on_train_(?:start|end|epoch|batch)|on_fit_|train_dataloader|configure_optimizers$"), ("fit",)),
     (re.compile(r"(?:setup|prepare_data)$"), STAGES),
 )

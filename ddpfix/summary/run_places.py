@@ -13,7 +13,6 @@ from ddpfix.summary.markdown import numbers, plural
 from ddpfix.summary.needed_options import NOWHERE, NeededOption
 from ddpfix.summary.ways import Way
 
-
 _MOST_TESTS = 2
 
 
@@ -52,9 +51,16 @@ def at(places: Collection[Place]) -> str:
     return "; ".join(f"{path}:{numbers(lines)}" for path, lines in by_path.items() if all(lines))
 
 
+def said_once(needs: Sequence[NeededOption]) -> list[NeededOption]:
+    """Without `another --mode`, where `--mode test` is there."""
+    to_give = {word for need in needs for word in need.words[:1]}
+    return [need for need in needs if need.words or not need.shown or need.text.rpartition(" ")[2] not in to_give]
+
+
 def asked(needs: Sequence[NeededOption]) -> str:
     """`--mode test, and what no option gives: "epoch % 5 == 0"`."""
-    given, rest = (" ".join(n.text for n in needs if n.shown), [n.text for n in needs if not n.shown])
+    given = " ".join(n.text for n in said_once(needs) if n.shown)
+    rest = [n.text for n in needs if not n.shown]
     more = [f"{plural(len(rest) - _MOST_TESTS, 'more test')} that no option answers"] if len(rest) > _MOST_TESTS + 1 else []
     return ", and ".join(filter(None, (given, " and ".join([*(rest[:_MOST_TESTS] if more else rest), *more]))))
 

@@ -20,7 +20,7 @@ _WORD = re.compile(r"(?:\"(?:\\.|[^\"\\])*\"|'[^']*'|\$\(\([^()]*\)\)|\$\([^()]*
 
 
 def shown_commands(fixed: Fixed, context: Context) -> list[str]:
-    """The repository's own commands; where none is shown to come to the change, what starts its program, and what its lines need."""
+    """The repository's own commands; where none is shown to come to the change, its program, and what its lines need."""
     typed = [launch for launch in context.launches if launch.command]
     shown, more = typed[:MOST_COMMANDS], typed[MOST_COMMANDS:]
     if not shown:

@@ -21,7 +21,9 @@ _OF_THE_USER = re.compile(
 _OF_THE_PROGRAM = re.compile(r"conf|cfg|ya?ml|setting|hparam|recipe|option|opt$", re.I)
 
 
-def start_faults(project: Project, script: str, command: CommandLine, to_fill: tuple[str, ...], absent: list[str]) -> Iterator[str]:
+def start_faults(
+    project: Project, script: str, command: CommandLine, to_fill: tuple[str, ...], absent: list[str]
+) -> Iterator[str]:
     """Each as the end of a sentence that begins with the place of the command. absent: settings that it names."""
     known = shown_values(command.source, command.words[0].start)
     for name in absent:
@@ -37,7 +39,14 @@ def start_faults(project: Project, script: str, command: CommandLine, to_fill: t
 
 def _is_of_the_user(command: CommandLine, word: str, known: Mapping[str, str]) -> bool:
     """True for data, weights and names, which nobody else can give."""
-    flag = next((f for f in command.flags if any(word in with_shown_values(w.raw, known) for w in _words(f)) or f"YOUR_{f.field}".upper() == word), None)
+    flag = next(
+        (
+            f
+            for f in command.flags
+            if any(word in with_shown_values(w.raw, known) for w in _words(f)) or f"YOUR_{f.field}".upper() == word
+        ),
+        None,
+    )
     asked = flag.field.rpartition(".")[2] if flag is not None else _position(command, word)
     return _OF_THE_USER.search(asked) is not None and _OF_THE_PROGRAM.search(asked) is None
 
@@ -58,5 +67,9 @@ def _demanded(project: Project, script: str) -> Iterator[tuple[str, ...]]:
         return
     for call in module.calls_named("add_argument"):
         flags = tuple(a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str))
-        if flags and flags[0].startswith("-") and any(k.arg == "required" and ast.unparse(k.value) == "True" for k in call.keywords):
+        if (
+            flags
+            and flags[0].startswith("-")
+            and any(k.arg == "required" and ast.unparse(k.value) == "True" for k in call.keywords)
+        ):
             yield flags

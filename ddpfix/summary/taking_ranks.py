@@ -1,4 +1,4 @@
-"""Does a program run as several processes under the options of a command: does it join those of its launcher, or start its own?"""
+"""Does a program run as several processes under a command's options: does it join those of its launcher, or start its own?"""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def needs_of_starting(way: Way, start: Site | None) -> tuple[NeededOption, ...]:
 
 
 def starts_its_own(way: Way, given: tuple[NeededOption, ...]) -> bool:
-    """True where it starts processes by torch with these options and those that are to be added: under a launcher twice too many."""
+    """True where it starts processes by torch with these options and those to be added: under a launcher twice too many."""
     return any(set(way.lacks(*site)) <= set(given) for site in _sites(way, _STARTS[:2]))
 
 

@@ -1,4 +1,4 @@
-"""The way of a command to a changed line: the tests round it, round the calls that lead to it, and where the first of them stands.
+"""The way of a command to a changed line: the tests round it, round the calls that lead to it, and where the first stands.
 
 A line is shown to be run where a chain of calls that are seen begins in the script, and the options answer each test on it.
 """
@@ -21,6 +21,7 @@ from codemods.runtime.record import field, record
 from ddpfix.summary.needed_options import NOWHERE, NeededOption, Program
 from ddpfix.summary.option_tests import lacking, unanswered
 from ddpfix.summary.program_stages import (
+    OF_VALIDATION,
     calls_of_stages,
     has_no_validation_data,
     is_called_by_the_project_alone,
@@ -154,7 +155,7 @@ class Way:
         if not stages or owner is None:
             return None
         project, files = self.program.project, self.program.files
-        if "validate" in stages and has_no_validation_data(project, files):
+        if stages == OF_VALIDATION and has_no_validation_data(project, files):
             return (NOWHERE,)
         if self.stage:
             return () if self.stage in stages else (NeededOption(f"the sub-command {stages[0]}", ("", stages[0])),)
@@ -174,8 +175,8 @@ def _hardness(needs: tuple[NeededOption, ...]) -> tuple[bool, bool, int]:
 def _tests(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.expr | None, bool, bool]]:
     """(a test that decides over a place in its function, its answer there, whether a run gets past it that no option stops).
 
-    None for the one that asks whether this file is the program. An exit that raises ends a run that has failed, and one that goes on
-    with the loop leaves the other rounds.
+    None for the one that asks whether this file is the program. An exit that raises ends a run that has failed, and one that goes
+    on with the loop leaves the other rounds.
     """
     for branch in branches_round(module, node, kinds=_KINDS):
         yield None if is_main_block(branch.node) else branch.test, branch.holds, False

@@ -30,8 +30,8 @@ def started_without(context: Context) -> list[str]:
 
 
 def _of(launch: Launch) -> str:
-    parts = [f"{code(launch.script)} comes to {code(launch.comes_to)}" if launch.comes_to else code(launch.script)]
-    return f"{': '.join((*parts, '; '.join((*_needs(launch), *_faults(launch))))) if launch.needs or launch.faults else parts[0]}."
+    comes_to = f", which comes to {code(launch.comes_to)}" if launch.comes_to else ""
+    return f"{'; '.join((f'{code(launch.script)} starts the program{comes_to}', *_needs(launch), *_faults(launch)))}."
 
 
 def _needs(launch: Launch) -> Iterator[str]:

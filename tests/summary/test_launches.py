@@ -205,7 +205,7 @@ def test_a_value_that_another_command_prints_is_worked_out_in_front() -> None:
     found = told_of("port=$(shuf -i 8000-9999 -n 1)\ntorchrun train.py --url tcp://localhost:$port")
     assert found.command == "port=$(shuf -i 8000-9999 -n 1) && torchrun --nproc_per_node=2 train.py --url tcp://localhost:$port"
     assert found.to_fill == ()
-    named = told_of("name=$(basename \"$0\" .sh)\ntorchrun train.py --name $name")
+    named = told_of('name=$(basename "$0" .sh)\ntorchrun train.py --name $name')
     assert named.command.startswith("name=$(basename run.sh .sh) && ") and named.to_fill == ()
     for other in ("$(basename $DATA)", "$(date) $1", "$(cat <in)"):
         assert told_of(f"name={other}\ntorchrun train.py --name $name").to_fill == ("$name",)

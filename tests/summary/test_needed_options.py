@@ -94,6 +94,7 @@ def test_what_no_command_gives_is_told(test: str, command: str, need: str) -> No
         ("args.resume and args.kind == 'b'", "", "--resume --kind b"),
         ("args.resume or args.kind == 'b'", "", "--resume"),
         ("args.resume or ready()", "", "--resume"),
+        ("args.mode != 'train' and args.mode == 'test'", "", "--mode test"),
     ],
 )
 def test_what_a_command_lacks_is_put_behind_it(test: str, command: str, given: str) -> None:

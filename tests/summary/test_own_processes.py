@@ -152,7 +152,10 @@ GROUP = "def work(rank=0):\n    {}dist.init_process_group('nccl')\n    print('ru
         (GROUP.format("if args.distributed:\n        ") + "work()\n", "torchrun --nproc_per_node=2 main.py --distributed"),
         (GROUP.format("if 'RANK' in os.environ:\n        ") + "work()\n", "torchrun --nproc_per_node=2 main.py"),
         (GROUP.format("if read():\n        ") + "work()\n", ""),  # nothing shows that it joins
-        (GROUP.format("") + "if args.distributed:\n    mp.spawn(work, nprocs=2)\nelse:\n    work()\n", "torchrun --nproc_per_node=2 main.py"),
+        (
+            GROUP.format("") + "if args.distributed:\n    mp.spawn(work, nprocs=2)\nelse:\n    work()\n",
+            "torchrun --nproc_per_node=2 main.py",
+        ),
         (GROUP.format("") + "mp.spawn(work, nprocs=2)\n", ""),  # two launchers, one inside the other
         ("print('run')\n", ""),  # it knows of no ranks
     ],
@@ -169,7 +172,7 @@ def test_a_program_that_takes_up_its_ranks_in_the_modes_of_another_option_alone(
     old = {"main.py": (JOINING + body).encode(), "run.sh": b"torchrun main.py\n"}
     (found,) = launches(old, old.get, {"main.py": old["main.py"].replace(b"print('run')", b"print('new')")})
     assert (found.command, found.script) == ("", "main.py")
-    assert found.faults == ("starts a program that starts its processes itself, each by a launcher",)
+    assert found.faults == ("puts a launcher in front of a program that then starts its processes itself",)
 
 
 SPAWNING = """import torch
