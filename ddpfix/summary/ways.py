@@ -33,6 +33,8 @@ from ddpfix.summary.program_stages import (
 # What calls the function that it is handed, in each of its processes or in this one.
 _CALLS_WHAT_IT_IS_HANDED = frozenset({"spawn", "start_processes", "Process", "launch", "Thread", "partial", "Fire", "run"})
 _DEEPEST = 10
+_MOST_STEPS = 2000
+_TOO_LONG = NeededOption("a way that is too long to be followed", shown=False)
 _KINDS = (ast.If, ast.IfExp)
 
 
@@ -49,12 +51,16 @@ class Way:
     _to: dict[tuple[str, int, int], tuple[NeededOption, ...]] = field(default_factory=dict)
     _asked_for: list[tuple[str, int]] = field(default_factory=list)
     _went_round: bool = False
+    _steps: int = 0
 
     def lacks(self, module: SourceModule, node: ast.AST) -> tuple[NeededOption, ...]:
         """What the options lack for the place to be run, and what nothing answers; nothing where it is shown to be run."""
         key = (module.path, getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
         if key in self._to:
             return self._to[key]
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            return (_TOO_LONG,)
         found = tuple(dict.fromkeys(self._lacks(module, node)))
         if not self._went_round:  # else it holds for the calls above this one alone
             self._to[key] = found
