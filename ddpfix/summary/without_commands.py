@@ -10,6 +10,7 @@ from ddpfix.summary.context import Context, Launch
 from ddpfix.summary.markdown import code, plural
 
 MOST_PROGRAMS = 3
+MOST_NEEDS = 3
 MOST_FILES = 6
 
 
@@ -35,10 +36,14 @@ def _of(launch: Launch) -> str:
 
 
 def _needs(launch: Launch) -> Iterator[str]:
-    for need in launch.needs:
+    """Those first that an option answers: a long list of tests helps nobody."""
+    by_options = sorted(launch.needs, key=lambda need: not need.partition(" needs ")[2].startswith("-"))
+    for need in by_options[:MOST_NEEDS]:
         where, _, asked = need.partition(" needs ")
         given, comma, rest = asked.partition(", and ")
         yield f"{code(where)} needs {code(given) if given.startswith('-') else given}{comma}{rest}"
+    if len(by_options) > MOST_NEEDS:
+        yield f"{plural(len(by_options) - MOST_NEEDS, 'more stretch', 'more stretches')} of changed lines stand under other tests"
 
 
 def _faults(launch: Launch) -> Iterator[str]:
