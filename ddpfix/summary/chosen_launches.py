@@ -37,9 +37,10 @@ def chosen(candidates: Sequence[Candidate], places: Collection[Place]) -> tuple[
         for needs, there in _by_needs(candidate.run, seen) if candidate not in out else ():
             if not seen.issuperset(there) and (completed := _completed(candidate, needs)) is not None:
                 reached = candidate.run.reached | there
-                out.append(replace(completed, run=Run(reached, {})))
+                rest = {place: lacks for place, lacks in candidate.run.lacking.items() if place not in reached}
+                out.append(replace(completed, run=Run(reached, rest)))
                 seen |= reached
-    return tuple(_told(out, places))
+    return tuple(_told(_without_spare(out), places, found))
 
 
 def _by_needs(run: Run, seen: set[Place]) -> Iterator[tuple[tuple[NeededOption, ...], frozenset[Place]]]:
@@ -49,8 +50,12 @@ def _by_needs(run: Run, seen: set[Place]) -> Iterator[tuple[tuple[NeededOption, 
         yield needs, frozenset(place for place, lacking in wanted.items() if lacking == needs)
 
 
-def _told(found: Sequence[Candidate], places: Collection[Place]) -> Iterator[Launch]:
-    """Of several commands, and where one does not come to all, it is said which lines each comes to, and what the others need."""
+def _told(found: Sequence[Candidate], places: Collection[Place], every: Sequence[Candidate]) -> Iterator[Launch]:
+    """Of several commands, and where one does not come to all, it is said which lines each comes to, and what the others need.
+
+    every: those that are not shown too, which may lack less for a line.
+    """
+    lacked = {place: needs for candidate in reversed(every) for place, needs in candidate.run.lacking.items()}
     left = set(places) - {place for candidate in found for place in candidate.run.reached}
     is_all = len(found) == 1 and not left
     for candidate in found:
@@ -58,6 +63,9 @@ def _told(found: Sequence[Candidate], places: Collection[Place]) -> Iterator[Lau
         left -= mine.keys()
         comes_to = () if is_all else (at(candidate.run.reached),)
         programs = tuple(sorted({place.path for place in (*candidate.run.reached, *mine)}))
+        others = {place: needs for place, needs in lacked.items() if place in left and place.path in programs}
+        left -= others.keys()
+        mine |= others
         never = {p for p in left if p.path in programs and not any(p in c.run.lacking for c in found)}
         left -= never
         needs = (*Run(frozenset(), mine).needs(set()), *((f"nothing that was found comes to {at(never)}",) if at(never) else ()))

@@ -110,6 +110,14 @@ def test_a_command_for_other_places_is_not_led_elsewhere() -> None:
     assert found.comes_to == f"main.py:{HEAD.count(chr(10)) + 5}"
 
 
+def test_a_line_behind_the_options_that_were_added() -> None:
+    body = "args = parser.parse_args()\nif args.resume:\n    print('NEW')\n    if ready():\n        print('NEW too')\n"
+    (found,) = shown(body, "")
+    at = HEAD.count(chr(10)) + 3
+    assert found.command.endswith(" --resume") and found.comes_to == f"main.py:{at}"
+    assert found.needs == (f"main.py:{at + 2} needs --resume, and `ready()`",)
+
+
 def test_a_function_that_another_program_alone_calls() -> None:
     jobs = "def one():\n    print('NEW')\n\n\nclass Job:\n    def two(self):\n        print('NEW')\n"
     other = "import jobs\njobs.one()\njobs.Job().two()\n"
