@@ -37,13 +37,18 @@ def _of(launch: Launch) -> str:
 
 def _needs(launch: Launch) -> Iterator[str]:
     """Those first that an option answers: a long list of tests helps nobody."""
-    by_options = sorted(launch.needs, key=lambda need: not need.partition(" needs ")[2].startswith("-"))
+    by_options = sorted(launch.needs, key=_unanswered)
     for need in by_options[:MOST_NEEDS]:
         where, _, asked = need.partition(" needs ")
         given, comma, rest = asked.partition(", and ")
         yield f"{code(where)} needs {code(given) if given.startswith('-') else given}{comma}{rest}"
     if len(by_options) > MOST_NEEDS:
-        yield f"{plural(len(by_options) - MOST_NEEDS, 'more stretch', 'more stretches')} of changed lines stand under other tests"
+        yield f"{plural(len(by_options) - MOST_NEEDS, 'more stretch', 'more stretches')} of changed lines need something else"
+
+
+def _unanswered(need: str) -> tuple[bool, int]:
+    asked = need.partition(" needs ")[2]
+    return not asked.startswith("-"), asked.count("`")
 
 
 def _faults(launch: Launch) -> Iterator[str]:
