@@ -51,8 +51,8 @@ def test_without_a_command_the_program_and_what_its_lines_need_are_told() -> Non
 def test_of_many_needs_those_of_options_come_first() -> None:
     needs = (*(f"model.py:{i} needs `x{i}`" for i in range(4)), "model.py:7 needs --late, and `x`", "model.py:9 needs --late")
     part = how_to_test(Launch("", "go.sh", 3, script="model.py", needs=needs))
-    row = "- `model.py` starts the program; `model.py:9` needs `--late`; `model.py:7` needs `--late`, and `x`; `model.py:0` needs `x0`; "
-    assert row + "3 more stretches of changed lines need something else.\n" in part
+    row = "- `model.py` starts the program; `model.py:9` needs `--late`; `model.py:7` needs `--late`, and `x`; "
+    assert row + "`model.py:0` needs `x0`; 3 more stretches of changed lines need something else.\n" in part
 
 
 def test_what_the_commands_do_not_come_to_is_told_behind_them() -> None:
