@@ -71,7 +71,6 @@ from codemods.analysis.run_by_ranks import may_be_run_by_ranks
 from codemods.analysis.short_texts import shortened
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, Severity
-from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -196,7 +195,7 @@ class UnguardedFileIo(DdpCodemod):
     takes_several = True
     subject = "Write files from one process"
     must_show = "The files are written once and are whole, and no other process looks for one before it is there."
-    printed = (*HALF_WRITTEN, *WAITING)
+    printed = ()
     TRIGGERS = (
         (b"open(", b"save", b"dump", b"write", b"to_csv", b"to_json", b"to_excel", b"to_p", b"to_f", b"to_h", b"tofile",
          b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from codemods.files.text_file import PYTHON_KINDS
 from codemods.runtime.record import record, replace
 from ddpfix.summary.context import Launch
 from ddpfix.summary.needed_options import NeededOption
-from ddpfix.summary.run_places import Place, Run
+from ddpfix.summary.run_places import Place, Run, at, said_once
 
 
 @record
@@ -25,25 +25,51 @@ class Candidate:
     stage: str = ""
 
 
-def chosen(candidates: Sequence[Candidate]) -> tuple[Launch, ...]:
-    """The best first; each comes to a changed place that no other does, or says what it lacks for it."""
+def chosen(candidates: Sequence[Candidate], places: Collection[Place]) -> tuple[Launch, ...]:
+    """The best first; each is shown to come to a changed place that no other does. What it lacks for others is said.
+
+    places: all that were changed.
+    """
     found = sorted(candidates, key=lambda c: c.order)
     out = _without_spare(_first_to_come(found))
     seen = {place for candidate in out for place in candidate.run.reached}
-    more: list[Candidate] = []
     for candidate in sorted(found, key=lambda c: _wanted(c.run, seen)):
-        missed = {place: needs for place, needs in candidate.run.lacking.items() if place not in seen}
-        if not missed:  # another command comes there as it is
-            continue
-        seen |= missed.keys()
-        needs = next(iter(missed.values())) if len(set(missed.values())) == 1 else ()
-        if candidate not in out and (completed := _completed(candidate, needs)) is not None:
-            more.append(completed)
-            continue
-        told = replace(candidate, launch=replace(candidate.launch, needs=Run(frozenset(), missed).needs(set())))
-        out = [c for c in out if c is not candidate]
-        more.append(told)
-    return tuple(candidate.launch for candidate in (*out, *more))
+        for needs, there in _by_needs(candidate.run, seen) if candidate not in out else ():
+            if not seen.issuperset(there) and (completed := _completed(candidate, needs)) is not None:
+                reached = candidate.run.reached | there
+                rest = {place: lacks for place, lacks in candidate.run.lacking.items() if place not in reached}
+                out.append(replace(completed, run=Run(reached, rest)))
+                seen |= reached
+    return tuple(_told(_without_spare(out), places, found))
+
+
+def _by_needs(run: Run, seen: set[Place]) -> Iterator[tuple[tuple[NeededOption, ...], frozenset[Place]]]:
+    """The places that it comes to with the same options in addition."""
+    wanted = {place: needs for place, needs in run.lacking.items() if place not in seen}
+    for needs in dict.fromkeys(wanted.values()):
+        yield needs, frozenset(place for place, lacking in wanted.items() if lacking == needs)
+
+
+def _told(found: Sequence[Candidate], places: Collection[Place], every: Sequence[Candidate]) -> Iterator[Launch]:
+    """Of several commands, and where one does not come to all, it is said which lines each comes to, and what the others need.
+
+    every: those that are not shown too, which may lack less for a line.
+    """
+    lacked = {place: needs for candidate in reversed(every) for place, needs in candidate.run.lacking.items()}
+    left = set(places) - {place for candidate in found for place in candidate.run.reached}
+    is_all = len(found) == 1 and not left
+    for candidate in found:
+        mine = {place: needs for place, needs in candidate.run.lacking.items() if place in left}
+        left -= mine.keys()
+        comes_to = () if is_all else (at(candidate.run.reached),)
+        programs = tuple(sorted({place.path for place in (*candidate.run.reached, *mine)}))
+        others = {place: needs for place, needs in lacked.items() if place in left and place.path in programs}
+        left -= others.keys()
+        mine |= others
+        never = {p for p in left if p.path in programs and not any(p in c.run.lacking for c in found)}
+        left -= never
+        needs = (*Run(frozenset(), mine).needs(set()), *((f"nothing that was found comes to {at(never)}",) if at(never) else ()))
+        yield replace(candidate.launch, comes_to="".join(comes_to), needs=needs, programs=programs)
 
 
 def _wanted(run: Run, seen: set[Place]) -> int:
@@ -82,8 +108,8 @@ def _completed(candidate: Candidate, needs: tuple[NeededOption, ...]) -> Candida
     """The command with the options that it lacks; None where their values are not known, or it has others."""
     launch = candidate.launch
     command, notes = launch.command, []
-    for need in needs if command else ():
-        if not need.words or need.words[0] in candidate.given:
+    for need in said_once(needs) if command else ():
+        if not need.shown or not need.words or need.words[0] in candidate.given:
             return None
         option, *value = need.words
         if option:

@@ -21,9 +21,10 @@ class Launch:
 
     counted: it says itself how many processes there are, or its script has two; devices: where the script has their number.
     programs: the changed files that it comes to. to_fill: words that the reader has to give. edits: what else was changed.
-    needs: `main.py:79 needs --resume`, of changed lines that it does not come to as it is.
-    short: what was added to come there, and for a short run: `--epochs 1`. endless: nothing that is known does.
-    command: "" where its words are put together by a shell. made: of the program's own path, as no command starts it; line: 0.
+    comes_to: the changed lines that it is shown to come to, "" for all. needs: `main.py:79 needs --resume`, of the others.
+    short: what was added to come there, and for a short run: `--epochs 1`.
+    command: "" where none is shown to test the change. script: what starts the program then; faults: what is wrong with the
+    command of that place; line: 0 for none. made: it imports a file and does nothing else.
     """
 
     command: str
@@ -34,10 +35,12 @@ class Launch:
     to_fill: tuple[str, ...] = ()
     edits: tuple[str, ...] = ()
     devices: str = ""
+    comes_to: str = ""
     needs: tuple[str, ...] = ()
     short: str = ""
-    endless: bool = False
     made: bool = False
+    script: str = ""
+    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from ddpfix.results import Fixed
 from ddpfix.summary.context import Context
 from ddpfix.summary.markdown import code, plural
 from ddpfix.summary.places import origin_of
-from ddpfix.summary.shown_commands import is_import, shown_commands
+from ddpfix.summary.shown_commands import shown_commands
 
 
 def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[str]:
@@ -18,8 +18,6 @@ def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[st
     if all(origin_of(key) == "project" for key in codes):
         out += ["Names were changed and nothing else: one process is enough, and the tests of the repository.", ""]
         return out
-    if not context.launches or not all(map(is_import, context.launches)):
-        out.append("It takes two processes, and a data set small enough to get through an epoch.")
     notebooks = sorted(path for path in fixed.before if path.endswith(NOTEBOOK))
     if len(notebooks) < len(fixed.before) or not notebooks:
         out += shown_commands(fixed, context)

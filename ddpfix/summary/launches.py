@@ -9,7 +9,7 @@ from shlex import quote
 
 from codemods.analysis.job_files.command_lines import CommandLine
 from codemods.analysis.job_files.unknown_options import unknown_options
-from codemods.files.text_file import DOCUMENT_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.files.text_file import DOCUMENT_KINDS, PYTHON_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 from ddpfix.summary.changed_places import changes_imports_alone
@@ -20,16 +20,20 @@ from ddpfix.summary.launch_folders import folder_of, script_of
 from ddpfix.summary.launch_order import is_no_training, order
 from ddpfix.summary.made_commands import import_command, made_commands
 from ddpfix.summary.named_in_settings import named_in_settings
-from ddpfix.summary.needed_options import Program, Way, given_options, program_of
+from ddpfix.summary.needed_options import Program, given_options, program_of
 from ddpfix.summary.own_processes import SPAWNS, OwnProcesses, counts_devices, listing_flags, own_processes
 from ddpfix.summary.prepared_shell import Prepared, prepared
 from ddpfix.summary.program_files import program_files
 from ddpfix.summary.program_stages import stage_of
-from ddpfix.summary.run_places import Place, changed_places, come_to
+from ddpfix.summary.run_places import Place, Run, at, changed_places, come_to
+from ddpfix.summary.shell_results import shell_results
 from ddpfix.summary.short_runs import short_run
 from ddpfix.summary.shown_values import shown_values
+from ddpfix.summary.start_faults import start_faults
+from ddpfix.summary.taking_ranks import needs_of_joining, needs_of_starting, starts_its_own
 from ddpfix.summary.two_processes import Setting, with_two_processes
-from ddpfix.summary.versions_of_launchers import IN_PLACE_OF_PYTHON, launcher_here
+from ddpfix.summary.versions_of_launchers import launcher_here
+from ddpfix.summary.ways import Way
 from ddpfix.summary.written_commands import written_commands
 
 KINDS = (*SHELL_KINDS, *YAML_KINDS, *DOCUMENT_KINDS)
@@ -37,6 +41,8 @@ LARGEST = 64 * 1024
 DEEPEST = 6
 MOST = 12
 
+_OF_A_SHELL = "has words that a shell puts together"
+_TWICE = "puts a launcher in front of a program that then starts its processes itself"
 _MOVED = "with the script's path in this repository"
 _STARTERS = (b"python", b"torchrun", b"accelerate", b"deepspeed", b"PYTHON")
 # What shows that a script started with plain `python` starts further processes, and what that it joins those of a launcher.
@@ -46,7 +52,10 @@ _STARTS_OTHERS = re.compile(
 _JOINS = re.compile(rb"init_process_group|Accelerator\(|PartialState\(|deepspeed\.|\btransformers\b")
 _OF_A_LAUNCHER = re.compile(rb"\benviron\[[\"'](?:LOCAL_)?RANK[\"']\](?![ \t]*=[^=])")
 _SETTINGS = re.compile(r"(?!/)[\w./-]+\.(?:ya?ml|json|toml|cfg|ini)")
+_READ = re.compile(r"conf|cfg", re.I)
 _WRITTEN = re.compile(r"out|save|log|result|data|file", re.I)
+_SAVED = re.compile(r"(?!/)[\w.=/-]+\.(?:pth|pt|ckpt|safetensors|bin|tar|pkl)")
+_WRITTEN_WEIGHTS = re.compile(r"out|save", re.I)
 _VARIABLE = re.compile(r"\$\{?(\w+)")
 
 
@@ -72,10 +81,13 @@ def launches(files: Iterable[str], read: Callable[[str], bytes | None], changed:
     """
     project = Project(files, read).with_overlay(changed)
     places = changed_places(project, read, changed)
+    every = [place for there in places.values() for place in there]
     found = list(_candidates(project, places))
-    shown = [candidate for candidate in found if candidate.launch.command]
-    shown += _made(project, places, shown, {c.script: c.launch for c in found if not c.launch.command})
-    return (*chosen(shown)[:MOST], *_imports(project, read, changed, _missed(places, shown)))
+    shown = chosen([c for c in found if c.launch.command and not c.launch.faults], every)[:MOST]
+    imports = tuple(_imports(project, read, changed, _missed(places, [*found, *_made(project, places, found)])))
+    told = {path for launch in (*shown, *imports) for path in launch.programs}
+    untold = {path: there for path, there in places.items() if path.endswith(PYTHON_KINDS) and path not in told}
+    return (*shown, *imports, *_untold(project, untold, found))
 
 
 def _missed(places: Mapping[str, tuple[Place, ...]], found: Iterable[Candidate]) -> list[str]:
@@ -84,22 +96,25 @@ def _missed(places: Mapping[str, tuple[Place, ...]], found: Iterable[Candidate])
     return sorted(path for path, there in places.items() if not met.issuperset(there))
 
 
-def _made(
-    project: Project, places: Mapping[str, tuple[Place, ...]], found: list[Candidate], unshown: Mapping[str, Launch]
-) -> Iterator[Candidate]:
-    """By the paths of the programs. unshown: what starts them in words that cannot be shown."""
+def _made(project: Project, places: Mapping[str, tuple[Place, ...]], found: Iterable[Candidate]) -> Iterator[Candidate]:
+    """By the paths of the programs: nothing shows that they start so."""
     for path in _missed(places, found):
         for script, command in made_commands(project, path):
-            if (made := _candidate(project, script, command, places)) is not None and made.launch.command:
-                origin = unshown.get(script)
-                where, line = (origin.path, origin.line) if origin is not None else (script, 0)
-                launch = replace(made.launch, path=where, line=line, made=True, edits=_without_python(made.launch.edits))
-                yield replace(made, order=(1, *made.order[1:]), launch=launch)
+            if (made := _candidate(project, script, command, places)) is not None:
+                yield replace(made, order=(10, *made.order[1:]), launch=replace(made.launch, path=script, line=0, faults=()))
 
 
-def _without_python(edits: tuple[str, ...]) -> tuple[str, ...]:
-    """The command was made with plain Python: its launcher is no change of it."""
-    return tuple(edit for edit in edits if not edit.endswith(IN_PLACE_OF_PYTHON))
+def _untold(project: Project, places: Mapping[str, tuple[Place, ...]], found: list[Candidate]) -> Iterator[Launch]:
+    """Without a command, what the program of each place is, and what its lines need."""
+    told: set[Place] = set()
+    for candidate in sorted((*found, *_made(project, places, found)), key=lambda c: (len(c.run.lacking) == 0, c.order)):
+        mine = {place for path in candidate.launch.programs for place in places.get(path, ()) if place not in told}
+        new = {place: needs for place, needs in candidate.run.lacking.items() if place in mine}
+        free = candidate.run.reached & mine
+        if new or free:
+            told |= new.keys() | free
+            needs = Run(frozenset(), new).needs(set())
+            yield replace(candidate.launch, command="", script=candidate.script, needs=needs, comes_to=at(free))
 
 
 def _imports(
@@ -143,21 +158,29 @@ def _candidate(project: Project, path: str, command: CommandLine, places: Mappin
     programs = (started.program.files | {path}) & frozenset(places)
     stage = stage_of(project, started.program.files, command)
     given = given_options(started.program, command, shown_values(command.source, command.words[0].start))
-    run = come_to(Way(started.program, given, stage), [p for name in sorted(programs) for p in places[name]], started.own.start)
-    short = short_run(started.program, started.script, command, stage, run.reached or run.lacking)
+    way = Way(started.program, started.script, given, stage)
+    launched = bool(command.launcher) or started.joins
+    first = needs_of_joining(way) if launched else needs_of_starting(way, started.own.start)
+    run = come_to(way, [p for name in sorted(programs) for p in places[name]], first)
+    short = short_run(way, command, run.reached or run.lacking)
     pasted = with_two_processes(command, replace(_setting(project, started), short=short.given, added=short.added))
     where = (path, started.line)
     if pasted is None:
-        launch = Launch("", path, started.line, programs=tuple(sorted(programs)))
+        launch = Launch("", path, started.line, programs=tuple(sorted(programs)), faults=(_OF_A_SHELL,))
         return Candidate((9, *where), run, launch, started.script)
     counted = pasted.counted or has_two_devices(project, started.script)
     devices = "" if pasted.counted else device_setting(project, started.script)
     moved = [_MOVED] if _target(started) else []
-    edits = (*_missing(project, started.folder, command), *pasted.edits, *moved)
-    pasted = replace(pasted, to_fill=tuple(dict.fromkeys((*pasted.to_fill, *_absent(project, started)))))
+    edits = (*pasted.edits, *moved)
+    absent = [*_missing(project, started.folder, command), *_absent(project, started)]
+    results = dict(shell_results(path, command, pasted.to_fill))
+    pasted = replace(pasted, to_fill=tuple(word for word in pasted.to_fill if word not in results))
+    weights = tuple(w for w in _weights(project, started.folder, command) if w not in pasted.to_fill)
+    faults = [*start_faults(project, started.script, command, pasted.to_fill, absent)]
+    faults += [_TWICE] if launched and starts_its_own(way, first) else []
     found = Launch(
-        _typed(started, pasted.text), path, started.line, counted, tuple(sorted(programs)), pasted.to_fill, edits, devices,
-        short=short.text, endless=short.endless,
+        _typed(started, pasted.text, results.values()), path, started.line, counted, tuple(sorted(programs)),
+        (*pasted.to_fill, *weights), edits, devices, short=short.text, faults=tuple(faults),
     )  # fmt: skip
     above = _above(project, *where)
     rank = (0, *order(started.script, *where, command, pasted, programs, above, run))
@@ -214,12 +237,12 @@ def _target(started: _Started) -> str:
     return relpath(started.script, started.folder or ".") if below and below[1] not in started.shell.names else ""
 
 
-def _typed(started: _Started, text: str) -> str:
-    """With what stands above it in its script, from the root of the repository."""
+def _typed(started: _Started, text: str, results: Iterable[str]) -> str:
+    """With what stands above it in its script, from the root. results: values of variables, each by a command."""
     if started.shell.path and "PYTHONPATH=" not in text:
         text = f"{started.shell.path} {text}"
     first = [f"cd {quote(started.folder)}"] if started.folder else []
-    return " && ".join([*first, *started.shell.sourced, text])
+    return " && ".join([*first, *started.shell.sourced, *results, text])
 
 
 def _absent(project: Project, started: _Started) -> list[str]:
@@ -227,17 +250,30 @@ def _absent(project: Project, started: _Started) -> list[str]:
     folders = {"", *(dirname(path) for path in project.files)}
     out = []
     for flag in started.command.flags:
-        found = _SETTINGS.fullmatch(flag.settled or "") if not _WRITTEN.search(flag.field) else None
+        written = _WRITTEN.search(flag.field) and not _READ.search(flag.field)
+        found = _SETTINGS.fullmatch(flag.settled or "") if not written else None
         path = normpath(join(started.folder, found.group())) if found else ""
         if path and path not in project.files and normpath(found.group() if found else "") not in project.files:
             out += [found.group()] if found and dirname(path) in folders else []
     return out
 
 
+def _weights(project: Project, folder: str, command: CommandLine) -> Iterator[str]:
+    """What a run before this one has saved, under a name that need not be that of the reader's."""
+    for flag in command.flags:
+        name = flag.settled or ""
+        if (
+            _SAVED.fullmatch(name)
+            and not _WRITTEN_WEIGHTS.search(flag.field)
+            and normpath(join(folder, name)) not in project.files
+        ):
+            yield name
+
+
 def _missing(project: Project, folder: str, command: CommandLine) -> list[str]:
     """The file of a launcher's settings, where the repository has none at that place."""
     named = [f.settled for f in command.launcher_flags if f.field == "config_file"]
-    return [f"{name} is not in the repository" for name in named if name and normpath(join(folder, name)) not in project.files]
+    return [name for name in named if name and normpath(join(folder, name)) not in project.files]
 
 
 def _above(project: Project, path: str, line: int) -> str:

@@ -1,4 +1,4 @@
-"""Commands for changed programs that no command of the repository starts: by their own paths and the options that they demand."""
+"""Changed programs that no command of the repository starts, by their own paths; nothing shows that they start so."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST = 8
 def made_commands(project: Project, path: str) -> Iterator[tuple[str, CommandLine]]:
     """(the script, a command) for the programs that come to the file, the likeliest first."""
     for script in _programs(project, path):
-        text = " ".join(("python", *_target(project, script), *_demanded(project, script)))
+        text = " ".join(("python", *_target(project, script)))
         for command in command_lines(TextFile(f"{script}.sh", f"{text}\n".encode())):
             yield script, command
 
@@ -59,23 +59,6 @@ def _target(project: Project, script: str) -> tuple[str, ...]:
     if "/" in script and _INSIDE_A_PACKAGE.search(project.read(script) or b""):
         return "-m", script.removesuffix(".py").removesuffix("/__main__").replace("/", ".")
     return (script,)
-
-
-def _demanded(project: Project, script: str) -> Iterator[str]:
-    """The options without which its parser ends, and its positions, each with a name for the reader to give."""
-    module = project.module(script)
-    positions: list[str] = []
-    for call in module.calls_named("add_argument") if isinstance(module, SourceModule) else ():
-        flags = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        given = {k.arg: k.value for k in call.keywords}
-        name = f"YOUR_{re.sub(r'[^A-Z0-9]+', '_', max(flags, key=len, default='').lstrip('-').upper())}"
-        if not flags or "action" in given:
-            continue
-        if not flags[0].startswith("-"):
-            positions += [name] if "nargs" not in given or ast.unparse(given["nargs"]) == "'+'" else []
-        elif "required" in given and ast.unparse(given["required"]) == "True":
-            yield f"{max(flags, key=len)} {name}"
-    yield from positions
 
 
 def import_command(path: str) -> str:

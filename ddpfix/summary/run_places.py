@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
 from ddpfix.summary.changed_places import changed_statements
-from ddpfix.summary.needed_options import NOWHERE, NeededOption, Way
+from ddpfix.summary.markdown import numbers, plural
+from ddpfix.summary.needed_options import NOWHERE, NeededOption
+from ddpfix.summary.ways import Way
+
+_MOST_TESTS = 2
 
 
 @record
@@ -23,18 +27,42 @@ class Place:
 
 @record
 class Run:
-    """reached: places that nothing known leads the command past. lacking: others, with the options that are missing."""
+    """reached: places that the command is shown to come to. lacking: others, with the options that are missing, and with what no
+    option answers.
+    """
 
     reached: frozenset[Place]
     lacking: Mapping[Place, tuple[NeededOption, ...]]
 
     def needs(self, seen: set[Place]) -> tuple[str, ...]:
-        """`main.py:79 needs --resume`, of the places that are not seen; one for each set of options."""
-        by_options: dict[str, list[Place]] = {}
+        """`main.py:79, 83 needs --resume`, of the places that are not seen; one for each set of options in a file."""
+        by_options: dict[tuple[str, tuple[NeededOption, ...]], list[int]] = {}
         for place, options in self.lacking.items():
             if place not in seen:
-                by_options.setdefault(" ".join(o.text for o in options), []).append(place)
-        return tuple(f"{min(p.path for p in at)}:{min(p.line for p in at)} needs {text}" for text, at in by_options.items())
+                by_options.setdefault((place.path, options), []).append(place.line)
+        return tuple(f"{path}:{numbers(lines)} needs {asked(options)}" for (path, options), lines in by_options.items())
+
+
+def at(places: Collection[Place]) -> str:
+    """`main.py:79, 83; model.py:5`; "" where whole files are meant."""
+    by_path: dict[str, list[int]] = {}
+    for place in sorted(places, key=lambda p: (p.path, p.line)):
+        by_path.setdefault(place.path, []).append(place.line)
+    return "; ".join(f"{path}:{numbers(lines)}" for path, lines in by_path.items() if all(lines))
+
+
+def said_once(needs: Sequence[NeededOption]) -> list[NeededOption]:
+    """Without `another --mode`, where `--mode test` is there."""
+    to_give = {word for need in needs for word in need.words[:1]}
+    return [need for need in needs if need.words or not need.shown or need.text.rpartition(" ")[2] not in to_give]
+
+
+def asked(needs: Sequence[NeededOption]) -> str:
+    """`--mode test, and what no option gives: "epoch % 5 == 0"`."""
+    given = " ".join(n.text for n in said_once(needs) if n.shown)
+    rest = [n.text for n in needs if not n.shown]
+    more = [f"{plural(len(rest) - _MOST_TESTS, 'more test')} that no option answers"] if len(rest) > _MOST_TESTS + 1 else []
+    return ", and ".join(filter(None, (given, " and ".join([*(rest[:_MOST_TESTS] if more else rest), *more]))))
 
 
 def changed_places(
@@ -48,9 +76,8 @@ def changed_places(
     return out
 
 
-def come_to(way: Way, places: Sequence[Place], start: tuple[SourceModule, ast.Call] | None) -> Run:
-    """What a command runs that gives the program these options. start: where the program itself starts its processes."""
-    first = way.lacks(*start) if start is not None else ()
+def come_to(way: Way, places: Sequence[Place], first: tuple[NeededOption, ...] = ()) -> Run:
+    """What a command runs that gives the program these options. first: what it lacks for there to be several processes."""
     lacking: dict[Place, tuple[NeededOption, ...]] = {}
     for place in places:
         found = (*first, *(way.lacks(*place.statement) if place.statement is not None else ()))

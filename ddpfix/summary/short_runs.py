@@ -14,9 +14,11 @@ from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import SourceModule
 from codemods.runtime.record import field, record
+from ddpfix.summary.ended_loops import ends_the_loop
 from ddpfix.summary.launch_order import asks_for_another, is_no_training
 from ddpfix.summary.needed_options import Program
 from ddpfix.summary.run_places import Place
+from ddpfix.summary.ways import Way
 
 _STEPS_OF_A_TEST = "10"
 _COUNTED = re.compile(
@@ -30,7 +32,6 @@ _TO_ADD = re.compile(
     r"(?:max|num|n|total|train|nb|num_train|training)_epochs?|n?epochs|epochs?_num"
     r"|(?:max|train|max_train|num_train)_(?:step|iter|iteration)s?"
 )
-_ROUNDS = re.compile(rb"\brange\([^\n]*\.epoch\b")
 _NUMBER = re.compile(r"-?\d+")
 _MADE_BY_CLASSES = rb"HfArgumentParser"
 _MADE_OF_A_CLASS = (b"draccus.wrap", b"pyrallis.wrap")
@@ -41,12 +42,11 @@ _DEEPEST = 5
 class ShortRun:
     """given: flag, or key of Hydra -> its value in place of the command's own. added: words behind the command.
 
-    endless: nothing that is known makes it short. text: `--epochs 1`, "" where it is short as it stands.
+    text: `--epochs 1`, "" where it is short as it stands.
     """
 
     given: Mapping[str, str] = field(default_factory=dict)
     added: tuple[str, ...] = ()
-    endless: bool = False
 
     @property
     def text(self) -> str:
@@ -54,23 +54,19 @@ class ShortRun:
         return " ".join((*given, *self.added))
 
 
-def short_run(program: Program, script: str, command: CommandLine, stage: str, reached: Iterable[Place]) -> ShortRun:
+def short_run(way: Way, command: CommandLine, reached: Iterable[Place]) -> ShortRun:
     """reached: the changed places of the command. One epoch does not come to what is done in some of them only."""
+    program, script, stage = way.program, way.script, way.stage
     if is_no_training(script) or (stage and stage != "fit") or asks_for_another(command):
         return ShortRun()
     if any(p.statement and _is_done_at_times(program, *p.statement) for p in reached):
-        return ShortRun(endless=True)
-    given = {flag: values for flag, values in _given(command) if flag.lstrip("-") != "epoch" or _is_a_number_of_rounds(program)}
+        return ShortRun()
+    given = {flag: values for flag, values in _given(command) if ends_the_loop(way, flag)}
     if given or any(_is_count(flag.field) for flag in command.flags):
         long = {flag: value for flag, (old, value) in given.items() if not _NUMBER.fullmatch(old) or int(old) > int(value)}
         return ShortRun(long)
-    added = next(_added(program, script, stage), "")
-    return ShortRun(added=tuple(added.split()), endless=not added)
-
-
-def _is_a_number_of_rounds(program: Program) -> bool:
-    """False for an `--epoch` that may be the one to load."""
-    return any(_ROUNDS.search(program.project.read(path) or b"") for path in program.files)
+    added = next((text for text in _added(program, script, stage) if ends_the_loop(way, re.split("[ =]", text)[0])), "")
+    return ShortRun(added=tuple(added.split()))
 
 
 def _is_count(name: str) -> bool:

@@ -5,44 +5,39 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from codemods.files.text_file import NOTEBOOK
 from ddpfix.results import Fixed
 from ddpfix.summary.context import Context, Launch
 from ddpfix.summary.markdown import code, fence, plural
-from ddpfix.summary.own_processes import SPAWNS
+from ddpfix.summary.without_commands import started_without, without_a_command
 
 MOST_COMMANDS = 3
 MOST_MISSED = 6
+MOST_NEEDS = 4
 WIDEST = 100
 _INDENT = "    "
-_ACCELERATE = re.compile(rb"^[ \t]*(?:from|import)[ \t]+accelerate\b|\bTrainingArguments\b", re.M)
-_TRAINER = re.compile(rb"lightning[\s\S]*\bTrainer\(")
-_LOCAL_RANK = re.compile(rb"add_argument\([^)]{0,80}--local[_-]rank")
 _OPTION = re.compile(r"--?[A-Za-z]|[+~]{0,2}[\w./]+=")
 _WORD = re.compile(r"(?:\"(?:\\.|[^\"\\])*\"|'[^']*'|\$\(\([^()]*\)\)|\$\([^()]*\)|\\.|[^\s\"'])+")
 
 
 def shown_commands(fixed: Fixed, context: Context) -> list[str]:
-    """The repository's own commands, and those by the programs' own paths; where no program is known, what is to be called."""
+    """The repository's own commands; where none is shown to come to the change, its program, and what its lines need."""
     typed = [launch for launch in context.launches if launch.command]
     shown, more = typed[:MOST_COMMANDS], typed[MOST_COMMANDS:]
     if not shown:
-        return _without_a_command(fixed)
+        return without_a_command(fixed, context)
     out = [_lead(shown), "", *fence([row for launch in shown for row in (*_heading(launch), *wrapped(launch.command))], "sh"), ""]
     if to_fill := dict.fromkeys(word for launch in shown for word in launch.to_fill):
         out += [f"Yours to give, before or in the command: {', '.join(map(code, to_fill))}.", ""]
     if more:
         out += [f"More that is changed is started in {_places(more)}.", ""]
-    if any(launch.endless for launch in shown):
-        out += ["Where no option makes the run short, stop it with Ctrl-C once the changed lines have run.", ""]
+    if rows := started_without(context):
+        return [*out, "No command is shown to come to the other changed lines:", *rows, ""]
     return [*out, *_not_started(fixed, context)]
 
 
 def _lead(shown: Sequence[Launch]) -> str:
     if all(map(is_import, shown)):
         return "No program of the repository comes to what was changed; one process is enough to try its imports:"
-    if all(launch.made for launch in shown):
-        return "No command for what was changed was found in the repository; by its own paths, from its root:"
     return "As this repository starts what was changed, from its root, with two processes and the values of its variables:"
 
 
@@ -84,15 +79,17 @@ def _heading(launch: Launch) -> Iterator[str]:
     added = [f"with {launch.short}"] if launch.short else []
     notes = [*added, *launch.edits[:1], *_devices(launch)]
     yield f"# {_origin(launch)}{''.join(f', {note}' for note in notes)}"
-    yield from (f"# {need}" for need in launch.needs)
+    if launch.comes_to:
+        yield f"# comes to {launch.comes_to}"
+    yield from (f"# {need}" for need in launch.needs[:MOST_NEEDS])
+    if len(launch.needs) > MOST_NEEDS:
+        yield f"# {plural(len(launch.needs) - MOST_NEEDS, 'more stretch', 'more stretches')} of changed lines need something too"
 
 
 def _origin(launch: Launch) -> str:
     if not launch.made:
         return f"from {launch.path}:{launch.line}"
-    if launch.line:
-        return f"without the other options of {launch.path}:{launch.line}"
-    return f"what is imported in {launch.path}" if is_import(launch) else f"no command was found for {launch.path}"
+    return f"what is imported in {launch.path}"
 
 
 def is_import(launch: Launch) -> bool:
@@ -122,29 +119,3 @@ def _not_started(fixed: Fixed, context: Context) -> list[str]:
     shown = ", ".join(map(code, missed[:MOST_MISSED]))
     more = f" and {plural(len(missed) - MOST_MISSED, 'more file')}" if len(missed) > MOST_MISSED else ""
     return [f"Changed too, and reached by no command that was found, as far as imports and settings show: {shown}{more}.", ""]
-
-
-def _without_a_command(fixed: Fixed) -> list[str]:
-    """Changed files by which nothing is started that was found: each has its own path in the command, or is to be called."""
-    programs = [path for path in sorted(fixed.after) if path.endswith(".py") and b"__main__" in fixed.before.get(path, b"")]
-    if programs:
-        path = programs[0]
-        none = f"No command of the repository starts {code(path)}, as far as its texts show; with its own options:"
-        return [none, "", *fence([_usual_command(fixed.before[path], path)], "sh"), ""]
-    changed = [path for path in sorted(fixed.after) if not path.endswith(NOTEBOOK)]
-    shown = ", ".join(map(code, changed[:MOST_MISSED]))
-    more = f" and {plural(len(changed) - MOST_MISSED, 'more file')}" if len(changed) > MOST_MISSED else ""
-    none = f"No program or command that comes to the change was found in the repository: {shown}{more}."
-    return [f"{none} Call what was changed from a program of yours, on two processes.", ""]
-
-
-def _usual_command(data: bytes, path: str) -> str:
-    if re.search(SPAWNS, data):  # under torchrun, each of its processes would start all ranks once more
-        return f"CUDA_VISIBLE_DEVICES=0,1 python {path}  # it starts its ranks itself: let there be two"
-    if _TRAINER.search(data):
-        return f"python {path}  # with devices=2 in its Trainer"
-    if _ACCELERATE.search(data):
-        return f"accelerate launch --num_processes 2 {path}"
-    if _LOCAL_RANK.search(data) and b"LOCAL_RANK" not in data:  # from the command line alone, which torchrun does not write
-        return f"python -m torch.distributed.launch --nproc_per_node=2 {path}"
-    return f"torchrun --standalone --nproc_per_node=2 {path}"

@@ -295,13 +295,22 @@ def test_how_to_test_uses_the_repository_s_own_command_with_two_processes() -> N
     assert f"# from launch.sh:7, with --max-steps 10\n{command}" in fenced(part, "sh")[0]
 
 
-def test_without_a_launch_file_the_usual_command_is_given_and_that_is_said() -> None:
+def test_without_a_command_it_is_said_what_is_to_be_called() -> None:
     part = section(render(in_memory({"model.py": MODEL}), context()), "## How to test")
     assert "No program or command that comes to the change was found in the repository: `model.py`." in part
-    program = MODEL + "\n\nif __name__ == '__main__':\n    pl.Trainer(devices=4).fit(Model())\n"
-    part = section(render(in_memory({"model.py": program}), context()), "## How to test")
-    assert "No command of the repository starts `model.py`" in part
-    assert "python model.py  # with devices=2 in its Trainer" in part
+    assert "```" not in part
+
+
+def test_a_message_is_told_where_something_in_the_file_reads_or_waits() -> None:
+    save = "import torch\nimport torch.distributed as dist\n\n\ndef train(net):\n    dist.init_process_group('gloo')\n"
+    save += "    torch.save(net.state_dict(), 'net.pt')\n"
+    rule = [catalog.lookup("DDP501")]
+    plain = block(render(in_memory({"a.py": save}, unsafe=True, codemods=rule), context()), "DDP501")
+    assert "PytorchStreamReader" not in plain
+    again = save + "    net.load_state_dict(torch.load('net.pt'))\n"
+    assert "PytorchStreamReader failed" in block(
+        render(in_memory({"a.py": again}, unsafe=True, codemods=rule), context()), "DDP501"
+    )
 
 
 def test_the_message_to_expect_is_given_for_each_codemod() -> None:

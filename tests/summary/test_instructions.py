@@ -1,8 +1,6 @@
-"""How a change is to be tested: the repository's own commands, what they do not reach, and the usual ones."""
+"""How a change is to be tested: the repository's own commands, and what they do not reach."""
 
 from __future__ import annotations
-
-import pytest
 
 from ddpfix.summary import Launch, render
 from tests.summary.made import MODEL, context, fenced, in_memory, section
@@ -37,46 +35,28 @@ def test_changed_programs_that_no_command_reaches_are_named() -> None:
     assert "reached by no command" not in how_to_test(both)
 
 
-ADDED = "parser.add_argument('--local_rank', default=-1)\n"
+def test_without_a_command_the_program_and_what_its_lines_need_are_told() -> None:
+    needs = ("model.py:9, 12 needs --mode test", "model.py:20 needs `ready()` and `x > 1`")
+    told = Launch(
+        "", "go.sh", 3, script="model.py", needs=needs, comes_to="model.py:5", faults=("names `c.yaml`, which is gone",)
+    )
+    part = how_to_test(told)
+    assert "No command is given: none is shown to start two processes and to come to the changed lines.\n" in part
+    row = "- `model.py` starts the program, which comes to `model.py:5`; `model.py:9, 12` needs `--mode test`; "
+    assert row + "`model.py:20` needs `ready()` and `x > 1`; the command in `go.sh:3` names `c.yaml`, which is gone.\n" in part
+    assert "```" not in part and "reached by no command" not in part
+    assert "- `run.py` starts the program.\n" in how_to_test(Launch("", "run.py", 0, script="run.py"))
 
 
-@pytest.mark.parametrize(
-    ("head", "command"),
-    [
-        ("import torch\nfrom transformers import AutoModel\n", "torchrun --standalone"),
-        ("import torch\nfrom transformers import TrainingArguments\n", "accelerate launch"),
-        ("from accelerate import Accelerator\n", "accelerate launch"),
-        ("# accelerate the loop\n", "torchrun --standalone"),
-        (ADDED, "python -m torch.distributed.launch --nproc_per_node=2"),
-        (ADDED + "rank = os.environ['LOCAL_RANK']\n", "torchrun --standalone"),
-    ],
-)
-def test_without_a_command_the_usual_one_starts_a_group(head: str, command: str) -> None:
-    race = "import os\nimport torch.distributed as dist\n\n\ndef main(out):\n    dist.init_process_group('gloo')\n"
-    race += "    if not os.path.exists(out):\n        os.makedirs(out)\n\n\nif __name__ == '__main__':\n    main('out')\n"
-    fixed = in_memory({"main.py": head + race})
-    assert fixed.after
-    shown = fenced(section(render(fixed, context()), "## How to test"), "sh")[0]
-    assert shown.startswith(command) and shown.endswith(" main.py\n")
+def test_of_many_needs_those_of_options_come_first() -> None:
+    needs = (*(f"model.py:{i} needs `x{i}`" for i in range(4)), "model.py:7 needs --late, and `x`", "model.py:9 needs --late")
+    part = how_to_test(Launch("", "go.sh", 3, script="model.py", needs=needs))
+    row = "- `model.py` starts the program; `model.py:9` needs `--late`; `model.py:7` needs `--late`, and `x`; "
+    assert row + "`model.py:0` needs `x0`; 3 more stretches of changed lines need something else.\n" in part
 
 
-def test_a_program_that_starts_its_ranks_itself_gets_no_launcher() -> None:
-    program = """
-import os
-import torch.distributed as dist
-import torch.multiprocessing as mp
-
-
-def main(rank, out):
-    dist.init_process_group('gloo', rank=rank, world_size=2)
-    if not os.path.exists(out):
-        os.makedirs(out)
-
-
-if __name__ == '__main__':
-    mp.spawn(main, args=('runs',), nprocs=2)
-"""
-    fixed = in_memory({"main.py": program})
-    assert fixed.after
-    command = fenced(section(render(fixed, context()), "## How to test"), "sh")[0]
-    assert command == "CUDA_VISIBLE_DEVICES=0,1 python main.py  # it starts its ranks itself: let there be two\n"
+def test_what_the_commands_do_not_come_to_is_told_behind_them() -> None:
+    told = Launch("", "other.py", 0, script="other.py", comes_to="other.py:5")
+    part = how_to_test(Launch("torchrun a.py", "go.sh", 3, programs=("model.py",)), told)
+    assert "No command is shown to come to the other changed lines:\n- `other.py` starts the program" in part
+    assert fenced(part, "sh") == ["# from go.sh:3\ntorchrun a.py\n"]

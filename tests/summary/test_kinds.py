@@ -74,5 +74,5 @@ def test_pictures_give_way_where_the_summary_gets_long(tmp_path: Path) -> None:
         (tmp_path / f"save{i}.py").write_bytes(GUARDED.replace(b"def save", f"def save_{i}".encode()))
     whole = on_disk(tmp_path, with_unsafe)
     assert render(whole, context()).count("Where each rank goes") == 3
-    short = render(whole, context(), limit=3_300)
-    assert len(short) <= 3_300 and short.count("Where each rank goes") < 3
+    short = render(whole, context(), limit=3_200)
+    assert len(short) <= 3_200 and short.count("Where each rank goes") < 3

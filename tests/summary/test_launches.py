@@ -14,7 +14,7 @@ TRAIN = {"train.py": RAW, "model.py": b"x = 1\n"}
 
 def told(files: dict[str, bytes], *changed: str) -> list[tuple[str, int, str]]:
     new = {path: files[path] for path in changed or ("train.py",)}
-    return [(found.path, found.line, found.command) for found in launches(files, files.get, new) if not found.made]
+    return [(found.path, found.line, found.command) for found in launches(files, files.get, new) if found.command]
 
 
 def two(command: str, *, path: str = "run.sh", script: bytes = RAW) -> str | None:
@@ -49,7 +49,7 @@ def test_of_the_examples_commands_one_that_can_be_pasted(example: str, path: str
 def test_a_folded_text_of_a_job_file_is_one_command() -> None:
     folder = EXAMPLES / "hf-finetune" / "before"
     files = {p: (folder / p).read_bytes() for p in ("finetune.py", "jobs/sft-2gpu.yaml", "configs/accelerate-2gpu.yaml")}
-    (job,) = launches(files, files.get, {"finetune.py": b""})
+    (job,) = launches(files, files.get, {"finetune.py": files["finetune.py"]})
     assert job.path == "jobs/sft-2gpu.yaml"
     assert job.command.startswith("accelerate launch --num_processes 2 --config_file configs/accelerate-2gpu.yaml finetune.py ")
     assert job.command.endswith("--save_total_limit 2")
@@ -114,12 +114,12 @@ def told_of(script: str, *, path: str = "run.sh", beside: str = "") -> Launch:
 @pytest.mark.parametrize(
     ("command", "to_fill"),
     [
-        ('torchrun train.py --config "$CONFIG"', ("$CONFIG",)),
-        ("torchrun train.py --config $1", ("YOUR_CONFIG",)),
+        ('torchrun train.py --resume "$LAST"', ("$LAST",)),
+        ("torchrun train.py --data $1", ("YOUR_DATA",)),
         ("torchrun train.py --data=$ROOT/${SET}.json --out $ROOT", ("$ROOT", "$SET")),
         ("torchrun train.py --data /path/to/data", ("/path/to/data",)),
         ("torchrun train.py --data TRAIN_PATH --set ONE_TWO --out=OUT_DIR", ("TRAIN_PATH", "--out=OUT_DIR")),
-        ("torchrun train.py --config configs/xxx_a.yaml --load runs/***/last", ("configs/xxx_a.yaml", "runs/***/last")),
+        ("torchrun train.py --load runs/***/last --init w/a.pth", ("runs/***/last", "w/a.pth")),
         ("torchrun train.py --name your_run --out $HOME/out", ("your_run",)),
         ("torchrun train.py --out out", ()),
     ],
@@ -128,13 +128,38 @@ def test_words_that_the_reader_has_to_give_are_told(command: str, to_fill: tuple
     assert told_of(command).to_fill == to_fill
 
 
+@pytest.mark.parametrize(
+    ("command", "fault"),
+    [
+        ("torchrun train.py --config $1", "leaves `YOUR_CONFIG` to its reader"),
+        ('torchrun train.py --cfg "$CONFIG"', "leaves `$CONFIG` to its reader"),
+        ("torchrun train.py --config your-config-path", "leaves `your-config-path` to its reader"),
+        ("torchrun train.py path/to/config", "leaves `path/to/config` to its reader"),
+        ("torchrun train.py --config-file gone.yaml", "names `gone.yaml`, which is not in the repository"),
+        ("accelerate launch --config_file c.yaml train.py", "names `c.yaml`, which is not in the repository"),
+        ("torchrun train.py $(date)", "has words that a shell puts together"),
+    ],
+)
+def test_a_command_that_is_not_shown_to_start_is_not_given(command: str, fault: str) -> None:
+    found = told_of(command)
+    assert (found.command, found.script, found.faults) == ("", "train.py", (fault,))
+    assert (found.path, found.line) == ("run.sh", 1)
+
+
+@pytest.mark.parametrize("given", ["", " --kind a"])
+def test_an_option_that_the_parser_demands(given: str) -> None:
+    script = RAW + b"import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('-k', '--kind', required=True)\n"
+    shown = two(f"torchrun train.py{given}", script=script + b"parser.parse_args()\n")
+    assert shown == (f"torchrun --nproc_per_node=2 train.py{given}" if given else None)
+
+
 def test_a_script_by_its_path_on_another_machine() -> None:
     text = b"```bash\n!accelerate launch --num_processes=8 /data/notes/net/src/train.py --epochs 3\n```\n"
     files = {"src/train.py": RAW, "README.md": text}
     (found,) = launches(files, files.get, {"src/train.py": RAW})
-    assert found.command == "accelerate launch --num_processes=2 src/train.py --epochs 1"
+    assert found.command == "accelerate launch --num_processes=2 src/train.py --epochs 3"
     assert found.edits == ("with the script's path in this repository",)
-    assert all(f.made for f in launches({**files, "src/train.py": b""}, {"README.md": text}.get, {"train.py": RAW}))
+    assert not any(f.command for f in launches({**files, "src/train.py": b""}, {"README.md": text}.get, {"train.py": RAW}))
 
 
 def test_options_on_lines_of_their_own_in_a_text() -> None:
@@ -154,7 +179,7 @@ def test_a_placeholder_of_a_text_is_the_reader_s_to_give() -> None:
 def test_a_job_file_in_a_folder_deep_below() -> None:
     files = {"src/train.py": RAW, "src/scripts/train/city/four.sh": b"srun python -u train.py --epochs 3\n"}
     (found,) = launches(files, files.get, {"src/train.py": RAW})
-    assert found.path == "src/scripts/train/city/four.sh" and "train.py --epochs 1" in found.command
+    assert found.path == "src/scripts/train/city/four.sh" and "train.py --epochs 3" in found.command
 
 
 def test_a_whole_command_comes_before_one_to_fill() -> None:
@@ -165,7 +190,7 @@ def test_a_whole_command_comes_before_one_to_fill() -> None:
 def test_variables_that_the_script_sets_have_their_values() -> None:
     command = "torchrun --nproc_per_node=$1 train.py \\\n  --out $out ${@:2} \\\n  --epochs 3 > $name.log"
     found = told_of(f"name=small\nout=runs/$name\n{command}")
-    assert found.command == "torchrun --nproc_per_node=2 train.py --out runs/small --epochs 1"
+    assert found.command == "torchrun --nproc_per_node=2 train.py --out runs/small --epochs 3"
     assert (found.to_fill, found.edits) == ((), ())
 
 
@@ -174,6 +199,16 @@ def test_a_value_that_the_reader_has_to_give_stays_a_name() -> None:
     assert (found.command, found.to_fill) == ("torchrun --nproc_per_node=2 train.py --out $BASE/x", ("$BASE",))
     asked = told_of("out=$(pwd)/x\ntorchrun train.py --out $out")
     assert (asked.command, asked.to_fill) == ("torchrun --nproc_per_node=2 train.py --out $out", ("$out",))
+
+
+def test_a_value_that_another_command_prints_is_worked_out_in_front() -> None:
+    found = told_of("port=$(shuf -i 8000-9999 -n 1)\ntorchrun train.py --url tcp://localhost:$port")
+    assert found.command == "port=$(shuf -i 8000-9999 -n 1) && torchrun --nproc_per_node=2 train.py --url tcp://localhost:$port"
+    assert found.to_fill == ()
+    named = told_of('name=$(basename "$0" .sh)\ntorchrun train.py --name $name')
+    assert named.command.startswith("name=$(basename run.sh .sh) && ") and named.to_fill == ()
+    for other in ("$(basename $DATA)", "$(date) $1", "$(cat <in)"):
+        assert told_of(f"name={other}\ntorchrun train.py --name $name").to_fill == ("$name",)
 
 
 @pytest.mark.parametrize(
@@ -202,8 +237,7 @@ def test_what_was_changed_in_a_command_is_told() -> None:
     assert told_of("torchrun --master_port=1 --nnodes 2 train.py").edits == ()  # what two processes on one machine mean
     assert told_of("torchrun $LAUNCH train.py").edits == ("without $LAUNCH",)
     assert told_of("python train.py").edits == ("by torchrun, where it has plain Python",)
-    assert told_of("accelerate launch --config_file c.yaml train.py").edits == ("c.yaml is not in the repository",)
-    assert told_of("accelerate launch --config_file c.yaml train.py", beside="c.yaml").edits == ()
+    assert told_of("accelerate launch --config_file c.yaml train.py", beside="c.yaml").command
 
 
 def test_changed_programs_that_share_no_command_have_one_each() -> None:

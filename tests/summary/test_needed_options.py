@@ -45,7 +45,9 @@ TEST = "\n\ndef test(args):\n    print('NEW')\n\n\ndef train(args):\n    pass\n\
         "if args.mode == 'train':\n    train(args)\nelse:\n    test(args)\n",
         "if args.mode != 'train':\n    test(args)\n",
         "if args.mode == 'train':\n    raise SystemExit\ntest(args)\n",
-        "import torch.multiprocessing as mp\nif args.mode == 'test':\n    mp.spawn(test, nprocs=2)\n",
+        "if args.mode.lower() == 'test':\n    test(args)\n",
+        "if args.mode.split('-')[0] == 'test':\n    test(args)\n",
+        "def go(testing):\n    if testing:\n        test(args)\n\n\ngo(args.mode == 'test')\n",
     ],
 )
 def test_the_command_for_the_function_that_was_changed(call: str) -> None:
@@ -58,14 +60,14 @@ def test_a_test_in_another_file_and_by_an_attribute() -> None:
     job = "class Job:\n    def __init__(self, args):\n        self.args = args\n\n    def run(self):\n"
     job += "        if self.args.resume:\n            print('NEW')\n"
     assert line(body, "", " -r", jobs=job) == 2
-    assert line(body, "", " -r", jobs=job.replace("self.args.resume", "self.other.resume")) == 1
+    assert unshown(body, "", " -r", jobs=job.replace("self.args.resume", "self.other.resume")) == "`self.other.resume`"
 
 
 def test_another_name_for_an_option() -> None:
     body = "given = parser.parse_args()\nsettings = {}\nsettings['again'] = given.resume\n"
     body += "if settings['again']:\n    print('NEW')\n"
     assert line(body, "", " --resume") == 2
-    assert line(body.replace("if ", "settings['again'] = True\nif "), "", " --resume") == 1
+    assert unshown(body.replace("if ", "settings['again'] = True\nif "), "", " --resume") == "`settings['again']`"
 
 
 @pytest.mark.parametrize(
@@ -80,6 +82,7 @@ def test_another_name_for_an_option() -> None:
 )
 def test_what_no_command_gives_is_told(test: str, command: str, need: str) -> None:
     (found,) = shown(f"args = parser.parse_args()\nif {test}:\n    print('NEW')\n", command)
+    assert not found.command
     assert found.needs == (f"main.py:{HEAD.count(chr(10)) + 3} needs {need}",)
 
 
@@ -90,6 +93,8 @@ def test_what_no_command_gives_is_told(test: str, command: str, need: str) -> No
         ("args.kind == 'b'", " --mode train", "--kind b"),
         ("args.resume and args.kind == 'b'", "", "--resume --kind b"),
         ("args.resume or args.kind == 'b'", "", "--resume"),
+        ("args.resume or ready()", "", "--resume"),
+        ("args.mode != 'train' and args.mode == 'test'", "", "--mode test"),
     ],
 )
 def test_what_a_command_lacks_is_put_behind_it(test: str, command: str, given: str) -> None:
@@ -102,15 +107,26 @@ def test_a_command_for_other_places_is_not_led_elsewhere() -> None:
     body = "args = parser.parse_args()\nif args.resume:\n    print('NEW')\n    raise SystemExit\nprint('NEW')\n"
     (found,) = shown(body, "")
     assert found.command == "torchrun --nproc_per_node=2 main.py" and found.needs
+    assert found.comes_to == f"main.py:{HEAD.count(chr(10)) + 5}"
+
+
+def test_a_line_behind_the_options_that_were_added() -> None:
+    body = "args = parser.parse_args()\nif args.resume:\n    print('NEW')\n    if ready():\n        print('NEW too')\n"
+    (found,) = shown(body, "")
+    at = HEAD.count(chr(10)) + 3
+    assert found.command.endswith(" --resume") and found.comes_to == f"main.py:{at}"
+    assert found.needs == (f"main.py:{at + 2} needs --resume, and `ready()`",)
 
 
 def test_a_function_that_another_program_alone_calls() -> None:
     jobs = "def one():\n    print('NEW')\n\n\nclass Job:\n    def two(self):\n        print('NEW')\n"
     other = "import jobs\njobs.one()\njobs.Job().two()\n"
-    assert shown("import jobs\njobs.Job()\n", "", jobs=jobs, other=other) == []
-    assert shown("import jobs\njobs.Job().two()\n", "", jobs=jobs, other=other)
+    assert not any(found.command for found in shown("import jobs\njobs.Job()\n", "", jobs=jobs, other=other))
+    (found,) = shown("import jobs\njobs.Job().two()\n", "", jobs=jobs, other=other)
+    assert (found.comes_to, found.needs) == ("jobs.py:7", ("nothing that was found comes to jobs.py:2",))
     hook = jobs.replace("class Job:", "import lib\n\n\nclass Job(lib.Base):").replace("def one():\n    print('NEW')", "")
-    assert shown("import jobs\njobs.Job()\n", "", jobs=hook, other=other)  # the base may call it
+    needs = unshown("import jobs\njobs.Job()\n", "", jobs=hook)
+    assert needs == "a call of `two` that is not seen"  # the base may call it
 
 
 def test_a_decorator_is_run_with_its_function() -> None:
@@ -119,19 +135,72 @@ def test_a_decorator_is_run_with_its_function() -> None:
     assert line(body + call, " --mode train", " --mode test") == 2
 
 
+def unshown(body: str, *commands: str, **beside: str) -> str:
+    """What the line needs that no option answers: no command is given for it."""
+    (found,) = shown(body, *commands, **beside)
+    assert not found.command
+    (need,) = found.needs
+    return need.partition(" needs ")[2]
+
+
+@pytest.mark.parametrize(
+    ("body", "needs"),
+    [
+        ("args.resume = True\nif args.resume:\n    print('NEW')\n", "`args.resume`"),  # the program gives it itself
+        ("model = make()\nif model.resume:\n    print('NEW')\n", "`model.resume`"),
+        ("if args.resume and ready():\n    print('NEW')\n", "--resume, and `ready()`"),
+        ("for i in range(3):\n    if i % 2 == 1:\n        print('NEW')\n", "`i % 2 == 1`"),
+        ("for i in range(3):\n    if i > 2:\n        break\n    print('NEW')\n", "`i <= 2`"),
+        ("try:\n    go()\nexcept OSError:\n    print('NEW')\n", "an exception"),
+        ("def go():\n    print('NEW')\n\n\nTASKS = {'a': go}\nTASKS[read()]()\n", "a call of `go` that is not seen"),
+        ("def go(x):\n    if x:\n        print('NEW')\n\n\ngo(read())\n", "`read()`"),
+        ("given = vars(args)\ngiven.update(read())\nif not args.resume:\n    print('NEW')\n", "`not args.resume`"),
+    ],
+)
+def test_what_no_option_answers_is_not_shown(body: str, needs: str) -> None:
+    assert unshown("args = parser.parse_args()\n" + body, "") == needs
+
+
 @pytest.mark.parametrize(
     "body",
     [
-        "args = parser.parse_args()\nargs.resume = True\nif args.resume:\n    print('NEW')\n",  # the program gives it itself
-        "args = parser.parse_args()\nif args.resume or ready():\n    print('NEW')\n",
-        "args = parser.parse_args()\nmodel = make()\nif model.resume:\n    print('NEW')\n",
-        "args = parser.parse_args()\nprint('NEW')\n",
-        "def go():\n    print('NEW')\n\n\nargs = parser.parse_args()\nif args.resume:\n    go()\ngo()\n",
+        "print('NEW')\n",
+        "if dist.get_rank() == 0:\n    print('NEW')\n",
+        "if dist.is_initialized():\n    print('NEW')\n",
+        "import os\nif 'RANK' not in os.environ:\n    raise SystemExit\nif 'RANK' in os.environ:\n    print('NEW')\n",
+        "if __name__ == '__main__':\n    print('NEW')\n",
+        "VERBOSE = True\nif VERBOSE:\n    print('NEW')\n",
+        "for i in range(9):\n    if i % args.every == 0:\n        print('NEW')\n",
+        "for i, _ in enumerate(read()):\n    if i % 10 == 0:\n        print('NEW')\n",
+        "if not read():\n    raise ValueError\nprint('NEW')\n",
+        "for x in read():\n    if x:\n        continue\n    print('NEW')\n",
+        "def go():\n    print('NEW')\n\n\nif args.resume:\n    go()\ngo()\n",
+        "def go(x=True):\n    if x:\n        print('NEW')\n\n\ngo()\n",
+        "def go(x):\n    if x == 'a':\n        print('NEW')\n\n\ngo(args.kind)\n",
+        "class Job:\n    def __init__(self):\n        print('NEW')\n\n\nJob()\n",
+        "def go(n):\n    if n:\n        go(n - 1)\n    print('NEW')\n\n\ngo(3)\n",
     ],
 )
-def test_what_does_not_decide_is_no_reason(body: str) -> None:
-    (found,) = shown(body, "")
-    assert not found.needs
+def test_what_is_no_obstacle(body: str) -> None:
+    (found,) = shown("args = parser.parse_args()\n" + body, "")
+    assert found.command == "torchrun --nproc_per_node=2 main.py" and not found.needs
+
+
+def test_the_main_block_of_another_file_is_not_run() -> None:
+    jobs = "if __name__ == '__main__':\n    print('NEW')\n"
+    assert not any(found.command for found in shown("import jobs\n", "", jobs=jobs))
+
+
+@pytest.mark.parametrize("field", ["kind: str = field(default='a')", "kind: str = 'a'"])
+def test_options_that_a_parser_makes_of_a_class(field: str) -> None:
+    head = "from dataclasses import dataclass, field\nfrom transformers import HfArgumentParser, TrainingArguments\n\n\n"
+    head += f"@dataclass\nclass Given:\n    {field}\n    last: str = None\n    fresh: bool = False\n\n\n"
+    head += "mine, training = HfArgumentParser((Given, TrainingArguments)).parse_args_into_dataclasses()\n"
+    body = "if mine.kind == 'b':\n    print('NEW')\n"
+    assert line(body, " --kind a", " --kind b", head=head) == 2
+    assert line(body.replace("== 'b'", "== 'a'"), " --kind b", "", head=head) == 2
+    fresh = "if mine.fresh and training.do_train:\n    print('NEW')\n"
+    assert line(fresh, " --do_train", " --fresh --do_train False", " --fresh True --do_train", head=head) == 3
 
 
 def test_a_local_rank_is_given_by_the_launcher() -> None:

@@ -110,8 +110,8 @@ def test_a_folder_in_a_variable_that_nobody_sets() -> None:
     assert found.command == "torchrun --nproc_per_node=2 src/tool/train.py"
     two = {"src/tool/train.py": RAW, "old/tool/train.py": RAW, "jobs/run.sh": "torchrun $CODE/tool/train.py\n"}
     every = {path: text.encode() for path, text in two.items()}
-    (made,) = launches(every, every.get, {"src/tool/train.py": RAW.encode()})
-    assert made.made and made.command == "torchrun --standalone --nproc_per_node=2 src/tool/train.py"
+    (told,) = launches(every, every.get, {"src/tool/train.py": RAW.encode()})
+    assert (told.command, told.script) == ("", "src/tool/train.py")  # which of them the command means is not known
 
 
 def test_the_only_script_of_a_name() -> None:
@@ -126,16 +126,53 @@ def test_an_option_that_the_parser_refuses_is_left_out() -> None:
     assert found.edits == ("without --old_mode, which its parser refuses",)
 
 
-def test_a_file_of_settings_that_is_not_there_is_the_reader_s_to_give() -> None:
+def test_a_file_of_settings_that_is_not_there() -> None:
     command = "torchrun main.py --config conf/a.yaml --other conf/b.yaml --out conf/c.json\n"
     found = shown({"main.py": RAW, "conf/a.yaml": "x: 1\n", "run.sh": command})
-    assert found.to_fill == ("conf/b.yaml",)
+    assert (found.command, found.faults) == ("", ("names `conf/b.yaml`, which is not in the repository",))
+    assert shown({"main.py": RAW, "conf/a.yaml": "x: 1\n", "run.sh": command.replace("b.yaml", "a.yaml")}).command
 
 
 def test_a_command_that_cannot_be_shown_is_told_by_its_place() -> None:
     found = shown({"main.py": RAW, "run.sh": "torchrun main.py --name $(date +%s)\n"})
-    assert (found.path, found.line, found.programs, found.made) == ("run.sh", 1, ("main.py",), True)
-    assert found.command == "torchrun --standalone --nproc_per_node=2 main.py"
+    assert (found.path, found.line, found.programs, found.script) == ("run.sh", 1, ("main.py",), "main.py")
+    assert (found.command, found.faults) == ("", ("has words that a shell puts together",))
+
+
+JOINING = "import argparse\nimport os\nimport torch\nimport torch.distributed as dist\nimport torch.multiprocessing as mp\n"
+JOINING += "parser = argparse.ArgumentParser()\nparser.add_argument('--distributed', action='store_true')\n"
+JOINING += "args = parser.parse_args()\n"
+GROUP = "def work(rank=0):\n    {}dist.init_process_group('nccl')\n    print('run')\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        (GROUP.format("") + "work()\n", "torchrun --nproc_per_node=2 main.py"),
+        (GROUP.format("if args.distributed:\n        ") + "work()\n", "torchrun --nproc_per_node=2 main.py --distributed"),
+        (GROUP.format("if 'RANK' in os.environ:\n        ") + "work()\n", "torchrun --nproc_per_node=2 main.py"),
+        (GROUP.format("if read():\n        ") + "work()\n", ""),  # nothing shows that it joins
+        (
+            GROUP.format("") + "if args.distributed:\n    mp.spawn(work, nprocs=2)\nelse:\n    work()\n",
+            "torchrun --nproc_per_node=2 main.py",
+        ),
+        (GROUP.format("") + "mp.spawn(work, nprocs=2)\n", ""),  # two launchers, one inside the other
+        ("print('run')\n", ""),  # it knows of no ranks
+    ],
+)
+def test_a_launched_program_takes_up_its_ranks(body: str, command: str) -> None:
+    old = {"main.py": (JOINING + body).encode(), "run.sh": b"torchrun main.py\n"}
+    (found,) = launches(old, old.get, {"main.py": old["main.py"].replace(b"print('run')", b"print('new')")})
+    assert found.command == command
+
+
+def test_a_program_that_takes_up_its_ranks_in_the_modes_of_another_option_alone() -> None:
+    spawned = "if args.distributed:\n    mp.spawn(work, nprocs=2)\nelse:\n    work()\n"
+    body = GROUP.format("if args.distributed:\n        ") + spawned
+    old = {"main.py": (JOINING + body).encode(), "run.sh": b"torchrun main.py\n"}
+    (found,) = launches(old, old.get, {"main.py": old["main.py"].replace(b"print('run')", b"print('new')")})
+    assert (found.command, found.script) == ("", "main.py")
+    assert found.faults == ("puts a launcher in front of a program that then starts its processes itself",)
 
 
 SPAWNING = """import torch

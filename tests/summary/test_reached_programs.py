@@ -15,7 +15,7 @@ PART = "class Part:\n    print('NEW')\n"
 def shown(files: dict[str, str]) -> tuple[Launch, ...]:
     old = {path: text.replace("NEW", "OLD").encode() for path, text in files.items()}
     found = launches(old, old.get, {path: text.encode() for path, text in files.items() if "NEW" in text})
-    return tuple(launch for launch in found if not launch.made)
+    return tuple(launch for launch in found if launch.command)
 
 
 @pytest.mark.parametrize("given", ["", " --config conf/a.yaml", " --config=conf/a.yaml", " --config ./conf/a.yaml"])
@@ -50,7 +50,7 @@ CLI = "from lightning.pytorch.cli import LightningCLI\nfrom model import Model\n
     ],
 )
 def test_the_sub_command_of_lightning_that_runs_a_hook(method: str, stage: str) -> None:
-    files = {"model.py": MODEL.format(method), "main.py": CLI, "run.sh": "python main.py fit --config a.yaml\n"}
+    files = {"model.py": MODEL.format(method), "main.py": CLI, "a.yaml": "", "run.sh": "python main.py fit --config a.yaml\n"}
     (found,) = shown(files)
     assert found.command.startswith(f"python main.py {stage} --config a.yaml")
     assert (f"{stage} in place of fit" in found.short) == (stage != "fit")
@@ -68,4 +68,27 @@ def test_a_method_of_the_trainer_that_runs_a_hook() -> None:
     assert [f.line for f in shown({**files, "train.py": TRAINS + "trainer.test(Model())\n"})] == [1]
     assert shown({**files, "train.py": TRAINS}) == ()
     other = MODEL.format("on_test_epoch_end").replace("from lightning import", "from mine import")
-    assert [f.line for f in shown({**files, "model.py": other, "train.py": TRAINS})] == [1]  # not Lightning's
+    assert shown({**files, "model.py": other, "train.py": TRAINS}) == ()  # not Lightning's: what calls it is not seen
+
+
+def test_validation_without_data() -> None:
+    data = "class Data:\n    def val_dataloader(self):\n        {}\n"
+    files = {"model.py": MODEL.format("validation_step"), "run.sh": "python train.py\n", "train.py": "import data\n" + TRAINS}
+    assert shown({**files, "data.py": data.format("pass")}) == ()
+    assert len(shown({**files, "data.py": data.format("return [1]")})) == 1
+    handed = files["train.py"].replace("fit(Model())", "fit(Model(), val_dataloaders=[1])")
+    assert len(shown({**files, "data.py": data.format("pass"), "train.py": handed})) == 1
+
+
+def test_a_hook_of_a_class_that_is_made_under_an_option() -> None:
+    files = {"model.py": MODEL.format("training_step"), "run.sh": "python train.py\n"}
+    made = TRAINS.replace("trainer.fit(Model())", "net = Model() if args.final else None\ntrainer.fit(net)")
+    (found,) = shown({**files, "train.py": made})
+    assert found.command == "python train.py --final"
+
+
+def test_a_hook_by_a_base_class_in_another_file() -> None:
+    base = "from lightning import LightningModule\n\n\nclass Base(LightningModule):\n    pass\n"
+    model = MODEL.format("training_step").replace("from lightning import LightningModule", "from base import Base")
+    model = model.replace("Model(LightningModule)", "Model(Base)")
+    assert len(shown({"base.py": base, "model.py": model, "train.py": TRAINS, "run.sh": "python train.py\n"})) == 1

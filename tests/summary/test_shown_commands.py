@@ -43,21 +43,19 @@ def test_positions_too_wide_for_a_line_are_broken_too() -> None:
     assert len(lines) == 2 and max(map(len, lines)) <= 100 and lines[0].startswith("python main.py folder_0")
 
 
-def test_what_makes_a_run_short_is_told_and_else_how_it_is_ended() -> None:
+def test_what_makes_a_run_short_is_told_and_else_nothing() -> None:
     part = how_to_test(Launch("torchrun a.py --epochs 1", "go.sh", 3, short="--epochs 1"))
     assert fenced(part, "sh")[0].startswith("# from go.sh:3, with --epochs 1\n")
-    assert "Ctrl-C" not in part
-    part = how_to_test(Launch("torchrun a.py", "go.sh", 3, endless=True))
-    assert "stop it with Ctrl-C once the changed lines have run." in part
+    part = how_to_test(Launch("torchrun a.py", "go.sh", 3))
+    assert "Ctrl-C" not in part and "It takes two processes" not in part
 
 
-def test_a_command_made_of_a_path_says_so() -> None:
-    made = Launch("torchrun model.py", "model.py", 0, programs=("model.py",), made=True)
-    part = how_to_test(made)
-    assert "No command for what was changed was found in the repository; by its own paths, from its root:" in part
-    assert "# no command was found for model.py\ntorchrun model.py\n" in part
-    part = how_to_test(Launch("torchrun model.py", "go.sh", 3, programs=("model.py",), made=True))
-    assert "# without the other options of go.sh:3\n" in part
+def test_which_lines_a_command_comes_to() -> None:
+    needs = tuple(f"a.py:{i} needs --x{i}" for i in range(6))
+    part = how_to_test(Launch("torchrun a.py", "go.sh", 3, programs=("model.py",), comes_to="a.py:7, 9", needs=needs))
+    rows = fenced(part, "sh")[0].split("\n")
+    assert rows[:3] == ["# from go.sh:3", "# comes to a.py:7, 9", "# a.py:0 needs --x0"]
+    assert rows[6:8] == ["# 2 more stretches of changed lines need something too", "torchrun a.py"]
 
 
 def test_imports_are_tried_on_one_process() -> None:

@@ -13,7 +13,7 @@ LAUNCH = "python -m torch.distributed.launch --nproc_per_node=4"
 def shown(text: str) -> list[tuple[int, str]]:
     files = {"one.py": RAW, "two.py": RAW, "README.md": text.encode()}
     found = launches(files, files.get, {"one.py": RAW, "two.py": RAW})
-    return [(launch.line, launch.command) for launch in found if not launch.made]
+    return [(launch.line, launch.command) for launch in found if launch.command]
 
 
 @pytest.mark.parametrize("launcher", ["torchrun --nproc_per_node=4", LAUNCH])
@@ -39,5 +39,5 @@ def test_a_whole_command_is_left() -> None:
 )
 def test_a_placeholder_in_a_job_file(given: str, shown_as: str | None) -> None:
     files = {"one.py": RAW, "run.sh": f"torchrun one.py --load {given}\n".encode()}
-    found = [f.command for f in launches(files, files.get, {"one.py": RAW}) if not f.made]
+    found = [f.command for f in launches(files, files.get, {"one.py": RAW}) if f.command]
     assert found == ([f"torchrun --nproc_per_node=2 one.py --load {shown_as}"] if shown_as else [])
