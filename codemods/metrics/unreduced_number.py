@@ -41,7 +41,8 @@ class UnreducedNumber(DdpCodemod):
     starts a run, what goes to an object that rank 0 alone has, or whose class writes on rank 0 alone, also where a field says so
     that rank 0 alone has set, and what goes through a logger that the project keeps quiet on the other ranks. Entries of a dict
     of results that are shown one by one (`for name, value in results.items():`) count, and so does the mean over all batches of
-    an evaluation that is written into a text (`f"PVE: {np.mean(gaps)}"`), whatever it is called. Also reports a result that is
+    an evaluation that is written into a text (`f"PVE: {np.mean(gaps)}"`), whatever it is called; a row of a table that is the
+    values of such a dict (`writer.writerow(row.values())`) counts as the dict. Also reports a result that is
     made of the rank's own part where the function has just gathered those of all ranks, and the mean loss of a training epoch
     that is shown in the same way as a loss that the function reduces over the ranks. Of numbers that are shown side by side
     (`writer.add_scalar(...)` in one block, or the entries of one dict), of which at least three are gathered where they are

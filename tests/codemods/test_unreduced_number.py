@@ -1557,3 +1557,26 @@ def test_the_one_number_of_a_group_that_is_not_gathered(shown: str) -> None:
 )  # fmt: skip
 def test_a_group_without_one_that_is_left_out(shown: str) -> None:
     assert not [f for f in findings_of(RULE, GROUP + shown) if BESIDE in f.reason]
+
+
+@pytest.mark.parametrize("given", ["row.values()", "list(row.values())", "tuple(row.values())", "row.items()"])
+@pytest.mark.parametrize(
+    "made",
+    ["row = {'epoch': 1, 'val_loss': total / len(loader)}",
+     "row = {'epoch': 1}\nrow['val_loss'] = total / len(loader)",
+     "row = dict()\nrow.update({'val_loss': total / len(loader)})"],
+)  # fmt: skip
+def test_a_row_of_a_table_that_is_the_values_of_a_dict(given: str, made: str) -> None:
+    check_told(RULE, evaluate(f"{made}\nif dist.get_rank() == 0:\n    writer.writerow({given})"), reason=WHY)
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["row = {'val_loss': total}\nrow['val_loss'] = join(total)\nif dist.get_rank() == 0:\n    writer.writerow(row.values())",
+     "row = {'epoch': 1, 'steps': len(loader)}\nif dist.get_rank() == 0:\n    writer.writerow(row.values())",
+     "row = {'val_loss': total}\nif dist.get_rank() == 0:\n    writer.writerow(row.keys())",
+     "row = {'val_loss': total}\nwriter.writerow(row.values())"],
+)  # fmt: skip
+def test_a_row_without_a_number_of_one_rank(end: str) -> None:
+    join = "def join(value):\n    both = torch.tensor(value)\n    dist.all_reduce(both)\n    return both.item()\n\n\n"
+    check_nothing(RULE, evaluate(end).replace(HEAD, HEAD + join))

@@ -16,6 +16,7 @@ from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.variance.number_words import is_mean, is_number, named_by_texts, numbers_gone_through, texts_of
 from codemods.analysis.variance.paths import parameters
+from codemods.analysis.variance.put_into import dict_of_row
 from codemods.data.rank_variance import DRAWS, LOGGER_NAME, SAYS_SHOWN, SHOWN_BY_MAIN, SHOWN_NUMBERS, TAKES_WHAT_IS_SHOWN
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.store.project import Project
@@ -54,7 +55,7 @@ def says_shown(node: ast.Call) -> bool:
 def _may_hold_number(module: SourceModule, node: ast.Call) -> bool:
     """True where an argument reads like a metric, or is a name: of a text or of a dict that is put together above."""
     given = [*node.args, *(k.value for k in node.keywords)]
-    if last(dotted(node.func)) in DRAWS or any(isinstance(g, (ast.Name, ast.Dict)) for g in given):
+    if last(dotted(node.func)) in DRAWS or any(isinstance(dict_of_row(g), (ast.Name, ast.Dict)) for g in given):
         return True
     inner = [n for g in given for n in walk(g) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
     if any(map(is_number, inner)) or named_by_texts(node) or any(is_mean(n) for g in given for n in walk(g)):
