@@ -121,7 +121,8 @@ class GatheredDuplicates(DdpCodemod):
     row for each sample. There is no fix for a sampler: what replaces it depends on whether the rounds wait for each other.
 
     ## Refuses
-    - Says nothing of repeated samples where the sampler or the loader has `drop_last=True`, and nothing of such a loader where
+    - Says nothing of repeated samples where the sampler or the loader has `drop_last=True`, also where the call that makes them
+      for the evaluation says so to a function (`loader_for(data, drop_last=True)`), and nothing of such a loader where
       a training goes through its sampler, or where the sampler keeps the order or drops the rest itself; and of losses, times
       and means over the ranks, but for the mean of such a list.
     - Says nothing where the function asks whether the data divide by the ranks, or what it calls collects the results and cuts

@@ -745,3 +745,50 @@ def test_a_count_that_only_weighs_losses(use: str) -> None:
 def test_a_count_of_more_than_losses(use: str) -> None:
     source = raw("dist.all_reduce(hits)", use).replace("return hits / len(data)", "return loss")
     check_told(GatheredDuplicates, source, reason="share without padding")
+
+
+def made_by_a_function(options: str, *, spec: str = "data, shuffle=True, drop_last=True, **more", of: str = "loader") -> str:
+    """An evaluation whose loader a function makes; of: whose `drop_last` the function is told."""
+    told = {"loader": ("", ", drop_last=drop_last"), "sampler": (", drop_last=drop_last", "")}[of]
+    return raw("dist.all_reduce(hits)").replace(
+        "def main(model, data):\n",
+        f"def loader_for({spec}):\n    sampler = DistributedSampler(data, shuffle=shuffle{told[0]})\n"
+        f"    return DataLoader(data, 4, sampler=sampler{told[1]}, **more)\n\n\n"
+        f"def main(model, data, more):\n    training = loader_for(data, drop_last=True)\n    fit(model, training)\n",
+    ).replace(f"DataLoader(data, 4, sampler={PADS})\n    evaluate", f"loader_for({options})\n    evaluate")
+
+
+FILLED = "data, shuffle=False, drop_last=False, **more"
+
+
+@pytest.mark.parametrize("of", ["loader", "sampler"])
+@pytest.mark.parametrize("call", ["data, False, False", "data, shuffle=False, drop_last=False", "data, drop_last=False, **more"])
+def test_a_loader_that_a_function_makes_for_the_evaluation(call: str, of: str) -> None:
+    found = check_told(GatheredDuplicates, made_by_a_function(call, of=of), reason="share without padding")
+    assert "repeats samples" in found.message
+
+
+@pytest.mark.parametrize("of", ["loader", "sampler"])
+@pytest.mark.parametrize("call", ["data", "data, drop_last=True", "data, False, True", "data, drop_last=options.drop"])
+def test_a_loader_that_a_function_makes_without_its_rest(call: str, of: str) -> None:
+    check_nothing(GatheredDuplicates, made_by_a_function(call, of=of))
+
+
+def test_a_function_that_keeps_the_rest_unless_it_is_told_to_drop_it() -> None:
+    check_nothing(GatheredDuplicates, made_by_a_function("data, drop_last=True", spec=FILLED))
+    check_told(GatheredDuplicates, made_by_a_function("data", spec=FILLED), reason="share without padding")
+
+
+def test_a_method_of_another_file_that_makes_the_loader() -> None:
+    source = made_by_a_function("data, drop_last=False").replace("def loader_for(data", "def unused(data")
+    source = source.replace("loader_for(", "rows.loader_for(")
+    source = source.replace("def main(model, data, more):\n", "def main(model, data, more):\n    rows = Data()\n")
+    other = (
+        f"{HEAD}class Data:\n    def loader_for(self, data, drop_last=True):\n        sampler = DistributedSampler(data)\n"
+        "        return DataLoader(data, 4, sampler=sampler, drop_last=drop_last)\n"
+    )
+    source = source.replace("import torch\n", "import torch\nfrom rows import Data\n", 1)
+    found = findings_of(GatheredDuplicates, other, {"main.py": source}, path="rows.py")
+    assert [f.span.line for f in found] == [10]
+    dropped = source.replace("data, drop_last=False", "data")
+    assert not findings_of(GatheredDuplicates, other, {"main.py": dropped}, path="rows.py")

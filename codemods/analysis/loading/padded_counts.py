@@ -15,7 +15,7 @@ from codemods.analysis.loading.collected_loaders import elements
 from codemods.analysis.loading.dropped_rest import dropped_rest
 from codemods.analysis.loading.joined_counts import Joined, joined, joined_by_callers, names_samples
 from codemods.analysis.loading.keyed_results import merges_by_key
-from codemods.analysis.loading.origins import Origin, made_class, origins
+from codemods.analysis.loading.origins import Origin, made_class, origins, passed_by
 from codemods.analysis.loading.padded_samplers import counts_twice, keeps_order
 from codemods.analysis.loading.samplers import loader_of, samplers_of
 from codemods.analysis.loading.valid_rounds import tests_which_count
@@ -202,11 +202,13 @@ def padded_samplers_of(
 
     Of a loader that is given one or the other, the one that keeps the order is that of the evaluation.
     """
-    for origin in _sources(project, module, unpacked(loop.iter), 0):
+    source = unpacked(loop.iter)
+    for origin in _sources(project, module, source, 0):
         loader = loader_of(origin)
         made = samplers_of(project, loader) if loader is not None else ()
+        passed = passed_by(project, module, source) if made else frozenset()
         for sampler in made:
-            if loader is not None and counts_twice(project, loader, sampler) and isinstance(sampler.node, ast.Call):
+            if loader is not None and counts_twice(project, loader, sampler, passed) and isinstance(sampler.node, ast.Call):
                 if keeps_order(sampler) or not (ordered or any(map(keeps_order, made))):
                     yield sampler.module, sampler.node
 
