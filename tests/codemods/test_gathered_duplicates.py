@@ -792,3 +792,90 @@ def test_a_method_of_another_file_that_makes_the_loader() -> None:
     assert [f.span.line for f in found] == [10]
     dropped = source.replace("data, drop_last=False", "data")
     assert not findings_of(GatheredDuplicates, other, {"main.py": dropped}, path="rows.py")
+
+
+LISTS = HEAD + """\
+def samplers_for(sets, orders, count, rank):
+    made = []
+    for data, order in zip(sets, orders):
+        sampler = DistributedSampler(data, num_replicas=count, rank=rank, shuffle=order)
+        made.append(sampler)
+    return made
+
+
+def loaders_for(sets, samplers, sizes, training):
+    made = []
+    for data, sampler, size, trains in zip(sets, samplers, sizes, training):
+        if trains:
+            drop = True
+        else:
+            drop = False
+        loader = DataLoader(data, batch_size=size, sampler=sampler, drop_last=drop)
+        made.append(loader)
+    print(len(made))
+    return made
+
+
+@torch.no_grad()
+def evaluate(model, loader, data):
+    hits = torch.zeros(())
+    for x, y in loader:
+        hits += (model(x) == y).sum()
+    dist.all_reduce(hits)
+    return hits / len(data)
+
+
+def main(model, data, held, distributed):
+    if distributed:
+        samplers = samplers_for([data, held], [True, False], dist.get_world_size(), dist.get_rank())
+    else:
+        samplers = [None, None]
+    training, held_loader = loaders_for([data, held], samplers, [8, 8], [True, False])
+    fit(model, training)
+    evaluate(model, held_loader, held)
+"""
+MADE_IN_ONE = "made.append(DataLoader(data, batch_size=size, sampler=sampler, drop_last=drop))"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("", ""), ("        made.append(loader)", f"        {MADE_IN_ONE}"),
+     ("        if trains:\n            drop = True\n        else:\n            drop = False\n",
+      "        drop = False\n        if trains:\n            drop = True\n"),
+     ("if trains:\n            drop = True\n        else:\n            drop = False",
+      "if not trains:\n            drop = False\n        else:\n            drop = True"),
+     ("drop_last=drop", "drop_last=trains"), (", drop_last=drop", ""),
+     ("training, held_loader = loaders_for([data, held], samplers, [8, 8], [True, False])\n    fit(model, training)",
+      "held_loader = loaders_for([data, held], samplers, [8, 8], [True, False])[1]")],
+)  # fmt: skip
+def test_a_loader_at_a_place_of_a_list_that_a_loop_fills(old: str, new: str) -> None:
+    assert old in LISTS
+    source = LISTS.replace(old, new, 1) if old else LISTS
+    found = check_told(GatheredDuplicates, source, reason="share without padding")
+    assert source.splitlines()[found.span.line - 1].lstrip().startswith("sampler = DistributedSampler")
+
+
+def test_of_two_calls_the_one_that_makes_the_loader_of_the_evaluation() -> None:
+    made = "loaders_for([data], samplers_for([data], [False], 2, 0), [8], [False])[0]"
+    other = f"def other(model, data):\n    evaluate(model, {made}, data)\n"
+    lone = LISTS.replace("    evaluate(model, held_loader, held)\n", f"\n\n{other}")
+    check_told(GatheredDuplicates, lone, reason="share without padding")
+    check_nothing(GatheredDuplicates, lone.replace("[8], [False])[0]", "[8], [True])[0]"))
+    check_nothing(GatheredDuplicates, lone.replace("samplers_for([data], [False], 2, 0)", "[None]"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("[8, 8], [True, False]", "[8, 8], [True, True]"), ("[8, 8], [True, False]", "[8, 8], modes"),
+     ("samplers_for([data, held], [True, False], dist.get_world_size(), dist.get_rank())",
+      "samplers_for([data], [True], dist.get_world_size(), dist.get_rank()) + [None]"),
+     ("        made.append(loader)", "        if size:\n            made.append(loader)"),
+     ("        made.append(loader)", "        if not size:\n            continue\n        made.append(loader)"),
+     ("    print(len(made))", "    made.reverse()"), ("    print(len(made))", "    made = more(made)"),
+     ("evaluate(model, held_loader, held)", "evaluate(model, training, data)"),
+     ("shuffle=order)", "shuffle=order, drop_last=True)"), ("            drop = False\n", "            drop = choose()\n")],
+)  # fmt: skip
+def test_a_list_whose_place_holds_no_such_loader(old: str, new: str) -> None:
+    check_told(GatheredDuplicates, LISTS, reason="share without padding")
+    assert old in LISTS
+    check_nothing(GatheredDuplicates, LISTS.replace(old, new))

@@ -61,15 +61,18 @@ def _all(project: Project, module: SourceModule, node: ast.expr, path: tuple[Key
     return tuple(found.values())
 
 
-def passed_by(project: Project, module: SourceModule, node: ast.expr) -> frozenset[int]:
-    """The ids of all expressions on the ways from `node` to what makes its value: which calls of a function lead there?"""
+Passed = frozenset[tuple[int, tuple[Key, ...]]]  # expressions by their ids, each with the part of it that was asked for
 
-    def build() -> frozenset[int]:
+
+def passed_by(project: Project, module: SourceModule, node: ast.expr) -> Passed:
+    """All expressions on the ways from `node` to what makes its value: which calls of a function lead there?"""
+
+    def build() -> Passed:
         search = _Search(project)
         for count, _ in enumerate(search.of(module, node, (), 0)):
             if count > MOST:
                 return frozenset()
-        return frozenset(place for place, _ in search.seen)
+        return frozenset(search.seen)
 
     return project.memo(("passed by", module.path, id(node)), build)
 

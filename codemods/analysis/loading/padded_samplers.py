@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassFacts
-from codemods.analysis.loading.origins import Origin, made_facts, origins
+from codemods.analysis.loading.origins import Origin, Passed, made_facts, origins
 from codemods.analysis.loading.passes import training_passes
 from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of
 from codemods.analysis.loading.told_by_calls import may_be_off, told_by_calls
@@ -27,7 +27,7 @@ _OF_TRAINING = "a test above it lets the training alone come here, and a call ma
 _RANKS = lazy(r"world|num_tasks|replicas|n_?gpus?|num_gpus|rank|process")
 
 
-def counts_twice(project: Project, loader: Loader, sampler: Origin, passed: frozenset[int] = frozenset()) -> bool:
+def counts_twice(project: Project, loader: Loader, sampler: Origin, passed: Passed = frozenset()) -> bool:
     """True for torch's own sampler where it repeats samples, as far as the source shows it, and the loader keeps them.
 
     So is a class of the project that is written as torch's own is. passed: the expressions on the ways from the loop to the
@@ -107,7 +107,7 @@ def keeps_order(sampler: Origin) -> bool:
     return isinstance(given, ast.Constant) and given.value is False
 
 
-def _pads(project: Project, module: SourceModule, call: ast.Call, passed: frozenset[int]) -> bool:
+def _pads(project: Project, module: SourceModule, call: ast.Call, passed: Passed) -> bool:
     given = next((k.value for k in call.keywords if k.arg == "drop_last"), call.args[5] if len(call.args) > 5 else None)
     if any(k.arg is None for k in call.keywords):
         return False
@@ -115,7 +115,7 @@ def _pads(project: Project, module: SourceModule, call: ast.Call, passed: frozen
     return given is None or (isinstance(given, ast.Constant) and not given.value) or (told is not None and may_be_off(told))
 
 
-def _drops_rest(project: Project, loader: Loader, passed: frozenset[int]) -> bool:
+def _drops_rest(project: Project, loader: Loader, passed: Passed) -> bool:
     """True for a loader that leaves its last batch out: there the repeated samples stand, but where the share divides."""
     given = loader.argument("drop_last", 8)
     if loader.hides and given is None:  # `**config["loader"]`
