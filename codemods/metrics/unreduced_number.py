@@ -39,7 +39,8 @@ class UnreducedNumber(DdpCodemod):
     also in a function that answers whether it is the best), or it is given as the result of an evaluation, or as part of the
     name of what rank 0 saves. Output of rank 0 is what stands under a test of the rank, or of `wandb.run` where rank 0 alone
     starts a run, what goes to an object that rank 0 alone has, or whose class writes on rank 0 alone, also where a field says so
-    that rank 0 alone has set, and what goes through a logger that the project keeps quiet on the other ranks. Entries of a dict
+    that rank 0 alone has set, and what goes through a logger that the project keeps quiet on the other ranks, or a `print` that
+    the program has replaced by one which does (DETR's `setup_for_distributed`). Entries of a dict
     of results that are shown one by one (`for name, value in results.items():`) count, and so does the mean over all batches of
     an evaluation that is written into a text (`f"PVE: {np.mean(gaps)}"`), whatever it is called; a row of a table that is the
     values of such a dict (`writer.writerow(row.values())`) counts as the dict. Also reports a result that is

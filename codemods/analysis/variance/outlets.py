@@ -10,6 +10,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.print_of_zero import prints_on_zero_alone
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
@@ -37,7 +38,7 @@ def shows(project: Project, module: SourceModule, node: ast.Call) -> bool:
         return True
     if not says_shown(node) or not _may_hold_number(module, node) or _is_own_log(project, module, node):
         return False  # cheaper than to ask who calls the function
-    if is_on_zero(project, module, node) or _shows_on_zero(project, module, node):
+    if is_on_zero(project, module, node) or _shows_on_zero(project, module, node) or prints_on_zero_alone(project, module, node):
         return True
     if not isinstance(node.func, ast.Attribute):
         return False
