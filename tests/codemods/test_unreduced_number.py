@@ -1607,9 +1607,9 @@ def printing(end: str, *, step: str = "total += loss_of(model(batch)).item()") -
     """A program of DETR's kind: `quiet_others` is another file's, and `end` stands in the caller of the evaluation."""
     lines = "".join(f"    {line}\n" for line in end.splitlines())
     own = evaluate("return {'loss': total / len(loader)}", step=step)
-    return own.replace("import torch\n", "import torch\nfrom quiet import quiet_others\n", 1) + (
-        "\n\ndef main(model, data, loss_of):\n    dist.init_process_group('nccl')\n    quiet_others(dist.get_rank() == 0)\n" + lines
-    )
+    start = "    dist.init_process_group('nccl')\n    quiet_others(dist.get_rank() == 0)\n"
+    own = own.replace("import torch\n", "import torch\nfrom quiet import quiet_others\n", 1)
+    return f"{own}\n\ndef main(model, data, loss_of):\n{start}{lines}"
 
 
 SHOWN = ["stats = evaluate(model, data, loss_of, None)\nprint(stats)",

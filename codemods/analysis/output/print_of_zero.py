@@ -80,6 +80,7 @@ def _asks(test: ast.expr) -> bool:
     if isinstance(test, ast.BoolOp):
         return any(_asks(value) for value in test.values)
     if isinstance(test, ast.Compare):
-        zero = len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq) and isinstance(test.comparators[0], ast.Constant)
-        return zero and test.comparators[0].value == 0 and _asks(test.left)
+        beside = test.comparators[0]
+        zero = len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq) and isinstance(beside, ast.Constant) and beside.value == 0
+        return zero and _asks(test.left)
     return _ASKS.search(last(dotted(test.func if isinstance(test, ast.Call) else test))) is not None
