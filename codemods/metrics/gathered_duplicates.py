@@ -82,8 +82,9 @@ class GatheredDuplicates(DdpCodemod):
     and one adds up all parts, where `module.all_gather(rows)` gives back those of all ranks, and where a list of scores is
     averaged over them behind the loop, and where a logger of meters, into which the loop puts the score of each batch, adds
     up the sums and counts of its meters. Finds the loader at a place of a list that a loop fills (`for data, sampler in
-    zip(sets, samplers): loaders.append(...)`), with its sampler and the options of that place. Finds gathered rows by how they
-    are read, too: `kept[i]` beside `batch["text"][i]`.
+    zip(sets, samplers): loaders.append(...)`), with its sampler and the options of that place. In a loop that trains and
+    evaluates by its mode it takes the loader that stands where the mode does not train (`else: rows = self.held`). Finds
+    gathered rows by how they are read, too: `kept[i]` beside `batch["text"][i]`.
 
     Reports `drop_last=True` of a loader that only evaluates, behind a `DistributedSampler` that shuffles: each rank leaves
     samples out, others in each epoch.

@@ -879,3 +879,63 @@ def test_a_list_whose_place_holds_no_such_loader(old: str, new: str) -> None:
     check_told(GatheredDuplicates, LISTS, reason="share without padding")
     assert old in LISTS
     check_nothing(GatheredDuplicates, LISTS.replace(old, new))
+
+
+TWO_MODES = HEAD + """\
+class Fit:
+    def __init__(self, own, held, mode):
+        self.own, self.held, self.mode = own, held, mode
+
+    def one_pass(self, model, training):
+        if training:
+            rows = self.own
+        else:
+            rows = self.held
+        hits = torch.zeros(())
+        for x, y in tqdm(rows):
+            with torch.set_grad_enabled(training):
+                found = model(x)
+            hits += (found == y).sum()
+            if training:
+                found.mean().backward()
+        dist.all_reduce(hits)
+        return hits
+
+
+def main(model, data, others):
+    own = DataLoader(data, 4, sampler=DistributedSampler(data), drop_last=True)
+    held = DataLoader(others, 4, sampler=DistributedSampler(others))
+    fit = Fit(own, held, True)
+    fit.one_pass(model, True)
+    fit.one_pass(model, False)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("", ""), ("if training:", "if self.mode:"),
+     ("                found.mean().backward()", "                if x.sum() > 0:\n                    found.mean().backward()"),
+     ("dist.all_reduce(hits)", "join([loss, confusion_of(hits)])")],
+)  # fmt: skip
+def test_the_loader_of_a_loop_of_two_modes_where_it_does_not_train(old: str, new: str) -> None:
+    assert old in TWO_MODES
+    source = TWO_MODES.replace(old, new) if old else TWO_MODES
+    source = source.replace("class Fit", "def join(rows):\n    for row in rows:\n        dist.all_reduce(row)\n\n\nclass Fit")
+    found = check_told(GatheredDuplicates, source, reason="share without padding")
+    assert "sampler=DistributedSampler(others)" in source.splitlines()[found.span.line - 1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("            if training:\n                found", "            if x is not None:\n                found"),
+     ("            if training:\n                found", "            if self.mode:\n                found"),
+     ("        hits = torch", "        training = choose()\n        hits = torch"),
+     ("rows = self.held", "rows = self.own"),
+     ("sampler=DistributedSampler(others)", "sampler=DistributedSampler(others, drop_last=True)"),
+     ("dist.all_reduce(hits)", "join([loss, hits.mean()])")],
+)  # fmt: skip
+def test_a_loop_of_two_modes_whose_other_loader_is_not_seen(old: str, new: str) -> None:
+    assert old in TWO_MODES
+    source = TWO_MODES.replace(old, new)
+    source = source.replace("class Fit", "def join(rows):\n    for row in rows:\n        dist.all_reduce(row)\n\n\nclass Fit")
+    check_nothing(GatheredDuplicates, source)

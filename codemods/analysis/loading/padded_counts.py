@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.arms_of_modes import loaders_without_training
 from codemods.analysis.loading.collected_loaders import elements
 from codemods.analysis.loading.dropped_rest import dropped_rest
 from codemods.analysis.loading.filled_lists import filled_at, is_off_at, made_at
@@ -201,11 +202,19 @@ def padded_samplers_of(
 ) -> Iterator[tuple[SourceModule, ast.Call]]:
     """The samplers whose shares a loop goes through, and which repeat samples. ordered: only those that keep the order.
 
-    Of a loader that is given one or the other, the one that keeps the order is that of the evaluation.
+    Of a loader that is given one or the other, the one that keeps the order is that of the evaluation. So is any that the loop
+    goes through where it does not train.
     """
-    source = unpacked(loop.iter)
+    yield from _padding(project, module, unpacked(loop.iter), ordered)
+    for held in loaders_without_training(module, loop) if ordered else ():
+        yield from _padding(project, module, held, ordered=False)
+
+
+def _padding(
+    project: Project, module: SourceModule, source: ast.expr, ordered: bool
+) -> Iterator[tuple[SourceModule, ast.Call]]:
+    passed = passed_by(project, module, source)
     for origin in _sources(project, module, source, 0):
-        passed = passed_by(project, module, source)
         for loader, made in _loaders_at(project, origin, passed):
             for sampler in made:
                 if counts_twice(project, loader, sampler, passed) and isinstance(sampler.node, ast.Call):
