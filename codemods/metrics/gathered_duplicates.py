@@ -81,7 +81,10 @@ class GatheredDuplicates(DdpCodemod):
     that does so by an option which is on. The ranks' counts come together as well where each rank writes its part to a file
     and one adds up all parts, where `module.all_gather(rows)` gives back those of all ranks, and where a list of scores is
     averaged over them behind the loop, and where a logger of meters, into which the loop puts the score of each batch, adds
-    up the sums and counts of its meters. Finds gathered rows by how they are read, too: `kept[i]` beside `batch["text"][i]`.
+    up the sums and counts of its meters. Finds the loader at a place of a list that a loop fills (`for data, sampler in
+    zip(sets, samplers): loaders.append(...)`), with its sampler and the options of that place. In a loop that trains and
+    evaluates by its mode it takes the loader that stands where the mode does not train (`else: rows = self.held`). Finds
+    gathered rows by how they are read, too: `kept[i]` beside `batch["text"][i]`.
 
     Reports `drop_last=True` of a loader that only evaluates, behind a `DistributedSampler` that shuffles: each rank leaves
     samples out, others in each epoch.
@@ -121,7 +124,8 @@ class GatheredDuplicates(DdpCodemod):
     row for each sample. There is no fix for a sampler: what replaces it depends on whether the rounds wait for each other.
 
     ## Refuses
-    - Says nothing of repeated samples where the sampler or the loader has `drop_last=True`, and nothing of such a loader where
+    - Says nothing of repeated samples where the sampler or the loader has `drop_last=True`, also where the call that makes them
+      for the evaluation says so to a function (`loader_for(data, drop_last=True)`), and nothing of such a loader where
       a training goes through its sampler, or where the sampler keeps the order or drops the rest itself; and of losses, times
       and means over the ranks, but for the mean of such a list.
     - Says nothing where the function asks whether the data divide by the ranks, or what it calls collects the results and cuts

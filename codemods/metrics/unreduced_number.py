@@ -39,14 +39,16 @@ class UnreducedNumber(DdpCodemod):
     also in a function that answers whether it is the best), or it is given as the result of an evaluation, or as part of the
     name of what rank 0 saves. Output of rank 0 is what stands under a test of the rank, or of `wandb.run` where rank 0 alone
     starts a run, what goes to an object that rank 0 alone has, or whose class writes on rank 0 alone, also where a field says so
-    that rank 0 alone has set, and what goes through a logger that the project keeps quiet on the other ranks. Entries of a dict
-    of results that are shown one by one (`for name, value in results.items():`) count, and so does the mean over all batches of
-    an evaluation that is written into a text (`f"PVE: {np.mean(gaps)}"`), whatever it is called. Also reports a result that is
-    made of the rank's own part where the function has just gathered those of all ranks, and the mean loss of a training epoch
-    that is shown in the same way as a loss that the function reduces over the ranks. Of numbers that are shown side by side
+    that rank 0 alone has set, and what goes through a logger that the project keeps quiet on the other ranks, or a `print`
+    that the program has replaced by one which does (DETR's `setup_for_distributed`). Entries of a dict of results that are
+    shown one by one (`for name, value in results.items():`) count, and so does the mean over all batches of an evaluation
+    that is written into a text (`f"PVE: {np.mean(gaps)}"`), whatever it is called; a row of a table that is the values of
+    such a dict (`writer.writerow(row.values())`) counts as the dict. Also reports a result that is made of the rank's own
+    part where the function has just gathered those of all ranks, and the mean loss of a training epoch that is shown in the
+    same way as a loss that the function reduces over the ranks. Of numbers that are shown side by side
     (`writer.add_scalar(...)` in one block, or the entries of one dict), of which at least three are gathered where they are
-    shown, it reports the one `.item()` that is not. Of a result that every rank prints behind the loop it says that there are as
-    many results as ranks, where the function reduces nothing, and gives nothing of it to its caller.
+    shown, it reports the one `.item()` that is not. Of a result that every rank prints behind the loop it says that there are
+    as many results as ranks, where the function reduces nothing, and gives nothing of it to its caller.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The printed accuracy is not that of the set it is taken for, and

@@ -745,3 +745,197 @@ def test_a_count_that_only_weighs_losses(use: str) -> None:
 def test_a_count_of_more_than_losses(use: str) -> None:
     source = raw("dist.all_reduce(hits)", use).replace("return hits / len(data)", "return loss")
     check_told(GatheredDuplicates, source, reason="share without padding")
+
+
+def made_by_a_function(options: str, *, spec: str = "data, shuffle=True, drop_last=True, **more", of: str = "loader") -> str:
+    """An evaluation whose loader a function makes; of: whose `drop_last` the function is told."""
+    told = {"loader": ("", ", drop_last=drop_last"), "sampler": (", drop_last=drop_last", "")}[of]
+    return raw("dist.all_reduce(hits)").replace(
+        "def main(model, data):\n",
+        f"def loader_for({spec}):\n    sampler = DistributedSampler(data, shuffle=shuffle{told[0]})\n"
+        f"    return DataLoader(data, 4, sampler=sampler{told[1]}, **more)\n\n\n"
+        f"def main(model, data, more):\n    training = loader_for(data, drop_last=True)\n    fit(model, training)\n",
+    ).replace(f"DataLoader(data, 4, sampler={PADS})\n    evaluate", f"loader_for({options})\n    evaluate")
+
+
+FILLED = "data, shuffle=False, drop_last=False, **more"
+
+
+@pytest.mark.parametrize("of", ["loader", "sampler"])
+@pytest.mark.parametrize("call", ["data, False, False", "data, shuffle=False, drop_last=False", "data, drop_last=False, **more"])
+def test_a_loader_that_a_function_makes_for_the_evaluation(call: str, of: str) -> None:
+    found = check_told(GatheredDuplicates, made_by_a_function(call, of=of), reason="share without padding")
+    assert "repeats samples" in found.message
+
+
+@pytest.mark.parametrize("of", ["loader", "sampler"])
+@pytest.mark.parametrize("call", ["data", "data, drop_last=True", "data, False, True", "data, drop_last=options.drop"])
+def test_a_loader_that_a_function_makes_without_its_rest(call: str, of: str) -> None:
+    check_nothing(GatheredDuplicates, made_by_a_function(call, of=of))
+
+
+def test_a_function_that_keeps_the_rest_unless_it_is_told_to_drop_it() -> None:
+    check_nothing(GatheredDuplicates, made_by_a_function("data, drop_last=True", spec=FILLED))
+    check_told(GatheredDuplicates, made_by_a_function("data", spec=FILLED), reason="share without padding")
+
+
+def test_a_method_of_another_file_that_makes_the_loader() -> None:
+    source = made_by_a_function("data, drop_last=False").replace("def loader_for(data", "def unused(data")
+    source = source.replace("loader_for(", "rows.loader_for(")
+    source = source.replace("def main(model, data, more):\n", "def main(model, data, more):\n    rows = Data()\n")
+    other = (
+        f"{HEAD}class Data:\n    def loader_for(self, data, drop_last=True):\n        sampler = DistributedSampler(data)\n"
+        "        return DataLoader(data, 4, sampler=sampler, drop_last=drop_last)\n"
+    )
+    source = source.replace("import torch\n", "import torch\nfrom rows import Data\n", 1)
+    found = findings_of(GatheredDuplicates, other, {"main.py": source}, path="rows.py")
+    assert [f.span.line for f in found] == [10]
+    dropped = source.replace("data, drop_last=False", "data")
+    assert not findings_of(GatheredDuplicates, other, {"main.py": dropped}, path="rows.py")
+
+
+LISTS = HEAD + """\
+def samplers_for(sets, orders, count, rank):
+    made = []
+    for data, order in zip(sets, orders):
+        sampler = DistributedSampler(data, num_replicas=count, rank=rank, shuffle=order)
+        made.append(sampler)
+    return made
+
+
+def loaders_for(sets, samplers, sizes, training):
+    made = []
+    for data, sampler, size, trains in zip(sets, samplers, sizes, training):
+        if trains:
+            drop = True
+        else:
+            drop = False
+        loader = DataLoader(data, batch_size=size, sampler=sampler, drop_last=drop)
+        made.append(loader)
+    print(len(made))
+    return made
+
+
+@torch.no_grad()
+def evaluate(model, loader, data):
+    hits = torch.zeros(())
+    for x, y in loader:
+        hits += (model(x) == y).sum()
+    dist.all_reduce(hits)
+    return hits / len(data)
+
+
+def main(model, data, held, distributed):
+    if distributed:
+        samplers = samplers_for([data, held], [True, False], dist.get_world_size(), dist.get_rank())
+    else:
+        samplers = [None, None]
+    training, held_loader = loaders_for([data, held], samplers, [8, 8], [True, False])
+    fit(model, training)
+    evaluate(model, held_loader, held)
+"""
+MADE_IN_ONE = "made.append(DataLoader(data, batch_size=size, sampler=sampler, drop_last=drop))"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("", ""), ("        made.append(loader)", f"        {MADE_IN_ONE}"),
+     ("        if trains:\n            drop = True\n        else:\n            drop = False\n",
+      "        drop = False\n        if trains:\n            drop = True\n"),
+     ("if trains:\n            drop = True\n        else:\n            drop = False",
+      "if not trains:\n            drop = False\n        else:\n            drop = True"),
+     ("drop_last=drop", "drop_last=trains"), (", drop_last=drop", ""),
+     ("training, held_loader = loaders_for([data, held], samplers, [8, 8], [True, False])\n    fit(model, training)",
+      "held_loader = loaders_for([data, held], samplers, [8, 8], [True, False])[1]")],
+)  # fmt: skip
+def test_a_loader_at_a_place_of_a_list_that_a_loop_fills(old: str, new: str) -> None:
+    assert old in LISTS
+    source = LISTS.replace(old, new, 1) if old else LISTS
+    found = check_told(GatheredDuplicates, source, reason="share without padding")
+    assert source.splitlines()[found.span.line - 1].lstrip().startswith("sampler = DistributedSampler")
+
+
+def test_of_two_calls_the_one_that_makes_the_loader_of_the_evaluation() -> None:
+    made = "loaders_for([data], samplers_for([data], [False], 2, 0), [8], [False])[0]"
+    other = f"def other(model, data):\n    evaluate(model, {made}, data)\n"
+    lone = LISTS.replace("    evaluate(model, held_loader, held)\n", f"\n\n{other}")
+    check_told(GatheredDuplicates, lone, reason="share without padding")
+    check_nothing(GatheredDuplicates, lone.replace("[8], [False])[0]", "[8], [True])[0]"))
+    check_nothing(GatheredDuplicates, lone.replace("samplers_for([data], [False], 2, 0)", "[None]"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("[8, 8], [True, False]", "[8, 8], [True, True]"), ("[8, 8], [True, False]", "[8, 8], modes"),
+     ("samplers_for([data, held], [True, False], dist.get_world_size(), dist.get_rank())",
+      "samplers_for([data], [True], dist.get_world_size(), dist.get_rank()) + [None]"),
+     ("        made.append(loader)", "        if size:\n            made.append(loader)"),
+     ("        made.append(loader)", "        if not size:\n            continue\n        made.append(loader)"),
+     ("    print(len(made))", "    made.reverse()"), ("    print(len(made))", "    made = more(made)"),
+     ("evaluate(model, held_loader, held)", "evaluate(model, training, data)"),
+     ("shuffle=order)", "shuffle=order, drop_last=True)"), ("            drop = False\n", "            drop = choose()\n")],
+)  # fmt: skip
+def test_a_list_whose_place_holds_no_such_loader(old: str, new: str) -> None:
+    check_told(GatheredDuplicates, LISTS, reason="share without padding")
+    assert old in LISTS
+    check_nothing(GatheredDuplicates, LISTS.replace(old, new))
+
+
+TWO_MODES = HEAD + """\
+class Fit:
+    def __init__(self, own, held, mode):
+        self.own, self.held, self.mode = own, held, mode
+
+    def one_pass(self, model, training):
+        if training:
+            rows = self.own
+        else:
+            rows = self.held
+        hits = torch.zeros(())
+        for x, y in tqdm(rows):
+            with torch.set_grad_enabled(training):
+                found = model(x)
+            hits += (found == y).sum()
+            if training:
+                found.mean().backward()
+        dist.all_reduce(hits)
+        return hits
+
+
+def main(model, data, others):
+    own = DataLoader(data, 4, sampler=DistributedSampler(data), drop_last=True)
+    held = DataLoader(others, 4, sampler=DistributedSampler(others))
+    fit = Fit(own, held, True)
+    fit.one_pass(model, True)
+    fit.one_pass(model, False)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("", ""), ("if training:", "if self.mode:"),
+     ("                found.mean().backward()", "                if x.sum() > 0:\n                    found.mean().backward()"),
+     ("dist.all_reduce(hits)", "join([loss, confusion_of(hits)])")],
+)  # fmt: skip
+def test_the_loader_of_a_loop_of_two_modes_where_it_does_not_train(old: str, new: str) -> None:
+    assert old in TWO_MODES
+    source = TWO_MODES.replace(old, new) if old else TWO_MODES
+    source = source.replace("class Fit", "def join(rows):\n    for row in rows:\n        dist.all_reduce(row)\n\n\nclass Fit")
+    found = check_told(GatheredDuplicates, source, reason="share without padding")
+    assert "sampler=DistributedSampler(others)" in source.splitlines()[found.span.line - 1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("            if training:\n                found", "            if x is not None:\n                found"),
+     ("            if training:\n                found", "            if self.mode:\n                found"),
+     ("        hits = torch", "        training = choose()\n        hits = torch"),
+     ("rows = self.held", "rows = self.own"),
+     ("sampler=DistributedSampler(others)", "sampler=DistributedSampler(others, drop_last=True)"),
+     ("dist.all_reduce(hits)", "join([loss, hits.mean()])")],
+)  # fmt: skip
+def test_a_loop_of_two_modes_whose_other_loader_is_not_seen(old: str, new: str) -> None:
+    assert old in TWO_MODES
+    source = TWO_MODES.replace(old, new)
+    source = source.replace("class Fit", "def join(rows):\n    for row in rows:\n        dist.all_reduce(row)\n\n\nclass Fit")
+    check_nothing(GatheredDuplicates, source)

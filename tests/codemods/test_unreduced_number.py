@@ -1505,13 +1505,19 @@ def test_what_every_rank_prints_and_is_no_end_of_its_way(end: str) -> None:
     check_nothing(RULE, evaluate(end))
 
 
-def test_what_every_rank_prints_of_the_whole_set_of_a_training_or_into_a_muted_print() -> None:
+def test_what_every_rank_prints_of_the_whole_set_or_of_a_training() -> None:
     end = "loss = total / len(loader)\nprint('loss', loss)"
     check_nothing(RULE, evaluate(end, loader="DataLoader(data, 8)"))
     check_nothing(RULE, evaluate(end, step="loss_of(model(batch)).backward(); total += loss_of(model(batch)).item()"))
+
+
+def test_what_goes_into_a_print_that_the_file_itself_keeps_to_rank_0() -> None:
     quiet = "def quiet():\n    if dist.get_rank() != 0:\n        builtins.print = lambda *a: None\n\n\nquiet()\n"
-    muted = f"import builtins\n\n\n{quiet}"
-    check_nothing(RULE, evaluate(end).replace("\n\ndef evaluate", f"\n{muted}\n\ndef evaluate", 1))
+    source = evaluate("loss = total / len(loader)\nprint('loss', loss)")
+    source = source.replace("\n\ndef evaluate", f"\nimport builtins\n\n\n{quiet}\n\ndef evaluate", 1)
+    assert check_told(RULE, source, reason=WHY).message.startswith("rank 0 gives")
+    stamped = source.replace("lambda *a: None", "lambda *a: log(*a)")  # the others print somewhere else
+    check_nothing(RULE, stamped)
 
 
 GROUP = """\
@@ -1557,3 +1563,77 @@ def test_the_one_number_of_a_group_that_is_not_gathered(shown: str) -> None:
 )  # fmt: skip
 def test_a_group_without_one_that_is_left_out(shown: str) -> None:
     assert not [f for f in findings_of(RULE, GROUP + shown) if BESIDE in f.reason]
+
+
+@pytest.mark.parametrize("given", ["row.values()", "list(row.values())", "tuple(row.values())", "row.items()"])
+@pytest.mark.parametrize(
+    "made",
+    ["row = {'epoch': 1, 'val_loss': total / len(loader)}",
+     "row = {'epoch': 1}\nrow['val_loss'] = total / len(loader)",
+     "row = dict()\nrow.update({'val_loss': total / len(loader)})"],
+)  # fmt: skip
+def test_a_row_of_a_table_that_is_the_values_of_a_dict(given: str, made: str) -> None:
+    check_told(RULE, evaluate(f"{made}\nif dist.get_rank() == 0:\n    writer.writerow({given})"), reason=WHY)
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["row = {'val_loss': total}\nrow['val_loss'] = join(total)\nif dist.get_rank() == 0:\n    writer.writerow(row.values())",
+     "row = {'epoch': 1, 'steps': len(loader)}\nif dist.get_rank() == 0:\n    writer.writerow(row.values())",
+     "row = {'val_loss': total}\nif dist.get_rank() == 0:\n    writer.writerow(row.keys())",
+     "row = {'val_loss': total}\nwriter.writerow(row.values())"],
+)  # fmt: skip
+def test_a_row_without_a_number_of_one_rank(end: str) -> None:
+    join = "def join(value):\n    both = torch.tensor(value)\n    dist.all_reduce(both)\n    return both.item()\n\n\n"
+    check_nothing(RULE, evaluate(end).replace(HEAD, HEAD + join))
+
+
+OF_ZERO = {
+    "setup.py": "import builtins\n\n\ndef quiet_others(is_master):\n    kept = builtins.print\n    builtin_print = kept\n\n"
+    "    def print(*args, **kwargs):\n        force = kwargs.pop('force', False)\n        if is_master or force:\n"
+    "            builtin_print(*args, **kwargs)\n\n    builtins.print = print\n",
+    "elsewhere.py": "import builtins\n\nimport torch.distributed as dist\n\n\ndef no_print(*args):\n    pass\n\n\n"
+    "def quiet_others(master):\n    if dist.get_rank() != 0:\n        builtins.print = no_print\n",
+    "a lambda": "import builtins\n\nimport torch.distributed as dist\n\n\ndef quiet_others(master):\n"
+    "    if dist.get_rank() != 0:\n        builtins.print = lambda *args: None\n",
+}
+STAMPED = (
+    "import builtins\nimport time\n\n\ndef quiet_others(master):\n    builtin_print = builtins.print\n\n"
+    "    def print(*args):\n        builtin_print(time.time(), *args)\n\n    builtins.print = print\n"
+)
+
+
+def printing(end: str, *, step: str = "total += loss_of(model(batch)).item()") -> str:
+    """A program of DETR's kind: `quiet_others` is another file's, and `end` stands in the caller of the evaluation."""
+    lines = "".join(f"    {line}\n" for line in end.splitlines())
+    own = evaluate("return {'loss': total / len(loader)}", step=step)
+    start = "    dist.init_process_group('nccl')\n    quiet_others(dist.get_rank() == 0)\n"
+    own = own.replace("import torch\n", "import torch\nfrom quiet import quiet_others\n", 1)
+    return f"{own}\n\ndef main(model, data, loss_of):\n{start}{lines}"
+
+
+SHOWN = ["stats = evaluate(model, data, loss_of, None)\nprint(stats)",
+         "val_stats = evaluate(model, data, loss_of, None)\nprint(f\"loss {val_stats['loss']:.3f}\")"]  # fmt: skip
+
+
+@pytest.mark.parametrize("end", SHOWN)
+@pytest.mark.parametrize("own", OF_ZERO)
+def test_a_print_that_the_program_keeps_to_rank_0(own: str, end: str) -> None:
+    found = check_told(RULE, printing(end), files={"quiet.py": OF_ZERO[own]}, reason=WHY)
+    assert found.message.startswith("rank 0 gives")
+
+
+@pytest.mark.parametrize(
+    ("end", "own"),
+    [(SHOWN[0], STAMPED), (SHOWN[0].replace("print(stats)", "print(stats, force=True)"), OF_ZERO["setup.py"]),
+     (SHOWN[0].replace("print(stats)", "print(stats, file=log)"), OF_ZERO["setup.py"]),
+     (SHOWN[0].replace("print(stats)", "total = torch.tensor(stats['loss'])\ndist.all_reduce(total)\nprint('loss', total)"),
+      OF_ZERO["setup.py"])],
+)  # fmt: skip
+def test_a_print_of_each_rank_or_of_what_is_reduced(end: str, own: str) -> None:
+    check_nothing(RULE, printing(end), files={"quiet.py": own})
+
+
+def test_what_a_program_of_such_prints_shows_while_it_trains() -> None:
+    step = "loss_of(model(batch)).backward()\n        total += loss_of(model(batch)).item()\n        print('loss', total)"
+    check_nothing(RULE, printing(SHOWN[0], step=step), files={"quiet.py": OF_ZERO["setup.py"]})

@@ -183,9 +183,14 @@ def _computes(project: Project, module: SourceModule, call: ast.Call) -> bool:
 
 
 def _arguments(module: SourceModule, call: ast.Call) -> str:
-    """The text of what a call is handed, but for the number of processes, which says nothing of what is gathered."""
-    given = (a for a in (*call.args, *(k.value for k in call.keywords)) if not is_process_count_in(module, a))
-    return " ".join(module.text_of(a).lower() for a in given)
+    """The text of what a call is handed, but for the number of processes, which says nothing of what is gathered.
+
+    Of a list that holds scores and counts beside losses (`[loss, confusion]`) it is that of the scores and counts.
+    """
+    given = [a for a in (*call.args, *(k.value for k in call.keywords)) if not is_process_count_in(module, a)]
+    texts = [module.text_of(e).lower() for a in given for e in (a.elts if isinstance(a, (ast.List, ast.Tuple)) else [a])]
+    scores = [t for t in texts if not _NO_COUNT.search(t)] if any(map(names_score, texts)) and len(given) == 1 else texts
+    return " ".join(scores)
 
 
 def _called(project: Project, module: SourceModule, call: ast.Call) -> FunctionSite | None:

@@ -61,6 +61,22 @@ def _all(project: Project, module: SourceModule, node: ast.expr, path: tuple[Key
     return tuple(found.values())
 
 
+Passed = frozenset[tuple[int, tuple[Key, ...]]]  # expressions by their ids, each with the part of it that was asked for
+
+
+def passed_by(project: Project, module: SourceModule, node: ast.expr) -> Passed:
+    """All expressions on the ways from `node` to what makes its value: which calls of a function lead there?"""
+
+    def build() -> Passed:
+        search = _Search(project)
+        for count, _ in enumerate(search.of(module, node, (), 0)):
+            if count > MOST:
+                return frozenset()
+        return frozenset(search.seen)
+
+    return project.memo(("passed by", module.path, id(node)), build)
+
+
 def all_known(found: tuple[Origin, ...]) -> bool:
     return bool(found) and all(o.known for o in found)
 

@@ -11,13 +11,15 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.arms_of_modes import loaders_without_training
 from codemods.analysis.loading.collected_loaders import elements
 from codemods.analysis.loading.dropped_rest import dropped_rest
+from codemods.analysis.loading.filled_lists import filled_at, is_off_at, made_at
 from codemods.analysis.loading.joined_counts import Joined, joined, joined_by_callers, names_samples
 from codemods.analysis.loading.keyed_results import merges_by_key
-from codemods.analysis.loading.origins import Origin, made_class, origins
+from codemods.analysis.loading.origins import Origin, Passed, made_class, origins, passed_by
 from codemods.analysis.loading.padded_samplers import counts_twice, keeps_order
-from codemods.analysis.loading.samplers import loader_of, samplers_of
+from codemods.analysis.loading.samplers import Loader, loader_of, samplers_of
 from codemods.analysis.loading.valid_rounds import tests_which_count
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
@@ -200,15 +202,39 @@ def padded_samplers_of(
 ) -> Iterator[tuple[SourceModule, ast.Call]]:
     """The samplers whose shares a loop goes through, and which repeat samples. ordered: only those that keep the order.
 
-    Of a loader that is given one or the other, the one that keeps the order is that of the evaluation.
+    Of a loader that is given one or the other, the one that keeps the order is that of the evaluation. So is any that the loop
+    goes through where it does not train.
     """
-    for origin in _sources(project, module, unpacked(loop.iter), 0):
-        loader = loader_of(origin)
-        made = samplers_of(project, loader) if loader is not None else ()
-        for sampler in made:
-            if loader is not None and counts_twice(project, loader, sampler) and isinstance(sampler.node, ast.Call):
-                if keeps_order(sampler) or not (ordered or any(map(keeps_order, made))):
-                    yield sampler.module, sampler.node
+    yield from _padding(project, module, unpacked(loop.iter), ordered)
+    for held in loaders_without_training(module, loop) if ordered else ():
+        yield from _padding(project, module, held, ordered=False)
+
+
+def _padding(
+    project: Project, module: SourceModule, source: ast.expr, ordered: bool
+) -> Iterator[tuple[SourceModule, ast.Call]]:
+    passed = passed_by(project, module, source)
+    for origin in _sources(project, module, source, 0):
+        for loader, made in _loaders_at(project, origin, passed):
+            for sampler in made:
+                if counts_twice(project, loader, sampler, passed) and isinstance(sampler.node, ast.Call):
+                    if keeps_order(sampler) or not (ordered or any(map(keeps_order, made))):
+                        yield sampler.module, sampler.node
+
+
+def _loaders_at(project: Project, origin: Origin, passed: Passed) -> Iterator[tuple[Loader, tuple[Origin, ...]]]:
+    """The loader that an origin makes, with its samplers; of a list that a loop fills, that of the place."""
+    if (loader := loader_of(origin)) is not None:
+        yield loader, samplers_of(project, loader)
+    filled = filled_at(origin)
+    for inner in origins(project, filled.module, filled.element) if filled is not None else ():
+        loader = loader_of(inner)
+        given = loader.sampler if loader is not None else None
+        if filled is None or loader is None or given is None or filled.module is not loader.module:
+            continue
+        drop = loader.argument("drop_last", 8)
+        if drop is None or is_off_at(project, filled, drop, passed):
+            yield loader, made_at(project, filled, given, passed)
 
 
 def _dropping(project: Project, module: SourceModule, loop: ast.For) -> Iterator[tuple[SourceModule, ast.expr]]:

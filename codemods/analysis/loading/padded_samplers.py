@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassFacts
-from codemods.analysis.loading.origins import Origin, made_facts, origins
+from codemods.analysis.loading.origins import Origin, Passed, made_facts, origins
 from codemods.analysis.loading.passes import training_passes
 from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of
+from codemods.analysis.loading.told_by_calls import may_be_off, told_by_calls
 from codemods.analysis.loading.training_samplers import is_of_training_alone
 from codemods.analysis.names import dotted, family, last
 from codemods.files.left_alone import left
@@ -26,19 +27,20 @@ _OF_TRAINING = "a test above it lets the training alone come here, and a call ma
 _RANKS = lazy(r"world|num_tasks|replicas|n_?gpus?|num_gpus|rank|process")
 
 
-def counts_twice(project: Project, loader: Loader, sampler: Origin) -> bool:
+def counts_twice(project: Project, loader: Loader, sampler: Origin, passed: Passed = frozenset()) -> bool:
     """True for torch's own sampler where it repeats samples, as far as the source shows it, and the loader keeps them.
 
-    So is a class of the project that is written as torch's own is.
+    So is a class of the project that is written as torch's own is. passed: the expressions on the ways from the loop to the
+    loader: what a function that makes it is told there (`drop_last=drop_last`) holds.
     """
     if not (is_distributed_sampler(project, sampler) or repeats_by_hand(project, sampler)):
         return False
-    if not isinstance(sampler.node, ast.Call) or _drops_rest(project, loader):
+    if not isinstance(sampler.node, ast.Call) or _drops_rest(project, loader, passed):
         return False
     if is_of_training_alone(project, sampler) and left(sampler.module, sampler.node, _OF_TRAINING):
         return False
     known = _fits(project, sampler) or _trains_with(project, sampler) or _asks_for_rest(sampler) or _divides(sampler)
-    return _pads(sampler.node) and not known
+    return _pads(project, sampler.module, sampler.node, passed) and not known
 
 
 def repeats_by_hand(project: Project, sampler: Origin) -> bool:
@@ -105,21 +107,25 @@ def keeps_order(sampler: Origin) -> bool:
     return isinstance(given, ast.Constant) and given.value is False
 
 
-def _pads(call: ast.Call) -> bool:
+def _pads(project: Project, module: SourceModule, call: ast.Call, passed: Passed) -> bool:
     given = next((k.value for k in call.keywords if k.arg == "drop_last"), call.args[5] if len(call.args) > 5 else None)
     if any(k.arg is None for k in call.keywords):
         return False
-    return given is None or (isinstance(given, ast.Constant) and not given.value)
+    told = told_by_calls(project, module, given, passed) if given is not None else None
+    return given is None or (isinstance(given, ast.Constant) and not given.value) or (told is not None and may_be_off(told))
 
 
-def _drops_rest(project: Project, loader: Loader) -> bool:
+def _drops_rest(project: Project, loader: Loader, passed: Passed) -> bool:
     """True for a loader that leaves its last batch out: there the repeated samples stand, but where the share divides."""
-    if loader.hides:  # `**config["loader"]`
+    given = loader.argument("drop_last", 8)
+    if loader.hides and given is None:  # `**config["loader"]`
         return any(project.files_containing(word, kinds=(".yaml", ".yml", ".json", ".toml")) for word in _DROPPING)
     size = loader.argument("batch_size", 1)
-    if size is None or (isinstance(size, ast.Constant) and size.value == 1):
+    if (size is None and not loader.hides) or (isinstance(size, ast.Constant) and size.value == 1):
         return False  # each batch is full
-    given = loader.argument("drop_last", 8)
+    told = told_by_calls(project, loader.module, given, passed) if given is not None else None
+    if told is not None:
+        return not may_be_off(told)
     function = loader.module.function_of(loader.call)
     if isinstance(given, ast.Name) and function is not None:  # a parameter, by its default
         parameters = [*function.args.posonlyargs, *function.args.args]

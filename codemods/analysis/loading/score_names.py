@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from codemods.runtime.lazy_pattern import lazy
 
-_SCORES = lazy(r"(^|[^a-z])(acc|prec|top_?\d|m?iou|pesq|stoi|recall|m?ap|auc|f1|dice|psnr|ssim|bleu|rouge|score|metric|correct)")
+_SCORES = lazy(
+    r"(^|[^a-z])(acc|prec|top_?\d|m?iou|pesq|stoi|recall|m?ap|auc|f1|dice|psnr|ssim|bleu|rouge|score|metric|correct|confusion)"
+)
 
 
 def names_score(text: str) -> bool:

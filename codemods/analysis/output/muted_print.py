@@ -66,8 +66,8 @@ def _find(project: Project) -> frozenset[str]:
     for path in project.files_containing(b".print = "):
         module = project.module(path) if not is_test_file(path) else None
         for assign in module.nodes(ast.Assign) if module is not None else ():
-            if module is not None and any(_is_print_of_python(module, t) for t in assign.targets):
-                _add_with_callers(project, module, assign, found)
+            if module is not None and any(is_print_of_python(module, t) for t in assign.targets):
+                add_with_callers(project, module, assign, found)
     return frozenset(found)
 
 
@@ -93,7 +93,7 @@ def _all_leading_away(project: Project, stream: str) -> set[str]:
     """The files that lead a stream of the other ranks away, and those that call a function which does."""
     found: set[str] = set()
     for module, assign in _leading_away(project, stream):
-        _add_with_callers(project, module, assign, found)
+        add_with_callers(project, module, assign, found)
     return found
 
 
@@ -109,7 +109,7 @@ def _disabling(project: Project) -> set[str]:
         for assign in module.nodes(ast.Assign) if module is not None and module.holds(b"tqdm") else ():
             if module is not None and any(_is_constructor_of_bars(module, t) for t in assign.targets):
                 if isinstance(assign.value, ast.Call) and any(k.arg == "disable" for k in assign.value.keywords):
-                    _add_with_callers(project, module, assign, found)
+                    add_with_callers(project, module, assign, found)
     return found
 
 
@@ -129,13 +129,13 @@ def _leading_away(project: Project, stream: str) -> Iterator[tuple[SourceModule,
                 yield module, assign
 
 
-def _is_print_of_python(module: SourceModule, target: ast.expr) -> bool:
+def is_print_of_python(module: SourceModule, target: ast.expr) -> bool:
     if not isinstance(target, ast.Attribute) or target.attr != "print":
         return False
     return dotted(target.value) in _BUILTINS or qualified(module, target.value) in _BUILTINS
 
 
-def _add_with_callers(project: Project, module: SourceModule, assign: ast.Assign, found: set[str]) -> None:
+def add_with_callers(project: Project, module: SourceModule, assign: ast.Assign, found: set[str]) -> None:
     found.add(module.path)
     function = module.function_of(assign)
     if function is not None:

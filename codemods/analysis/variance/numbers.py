@@ -30,7 +30,7 @@ from codemods.analysis.variance.number_words import (
 )
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, may_be_own_writer, prints_on_zero, says_shown, shows
 from codemods.analysis.variance.passed_over import PassedOver, is_completed, passed_over
-from codemods.analysis.variance.put_into import is_entry, names_a_number, written_out
+from codemods.analysis.variance.put_into import dict_of_row, is_entry, names_a_number, written_out
 from codemods.analysis.variance.shown_results import holds_reduced, holds_results, puts_itself
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.switched_outlets import shows_where_switched_on
@@ -191,7 +191,7 @@ def _parts(state: State, node: ast.Call) -> Iterator[ast.expr]:
     """The expressions that a call shows; of a dict or a text that is put together above, what it is made of."""
     for given in (*node.args, *(k.value for k in node.keywords)):
         inner = [t for n in walk(given) if isinstance(n, ast.Name) for t in texts_of(state.module, n)] if is_text(given) else []
-        for whole in [*(written_out(state, given) or [given]), *inner]:
+        for whole in [*(written_out(state, dict_of_row(given)) or [given]), *inner]:
             for part in walk(whole):
                 if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp)):
                     yield part

@@ -10,12 +10,14 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.print_of_zero import prints_on_zero_alone
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.variance.number_words import is_mean, is_number, named_by_texts, numbers_gone_through, texts_of
 from codemods.analysis.variance.paths import parameters
+from codemods.analysis.variance.put_into import dict_of_row
 from codemods.data.rank_variance import DRAWS, LOGGER_NAME, SAYS_SHOWN, SHOWN_BY_MAIN, SHOWN_NUMBERS, TAKES_WHAT_IS_SHOWN
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.store.project import Project
@@ -36,7 +38,7 @@ def shows(project: Project, module: SourceModule, node: ast.Call) -> bool:
         return True
     if not says_shown(node) or not _may_hold_number(module, node) or _is_own_log(project, module, node):
         return False  # cheaper than to ask who calls the function
-    if is_on_zero(project, module, node) or _shows_on_zero(project, module, node):
+    if is_on_zero(project, module, node) or _shows_on_zero(project, module, node) or prints_on_zero_alone(project, module, node):
         return True
     if not isinstance(node.func, ast.Attribute):
         return False
@@ -54,7 +56,7 @@ def says_shown(node: ast.Call) -> bool:
 def _may_hold_number(module: SourceModule, node: ast.Call) -> bool:
     """True where an argument reads like a metric, or is a name: of a text or of a dict that is put together above."""
     given = [*node.args, *(k.value for k in node.keywords)]
-    if last(dotted(node.func)) in DRAWS or any(isinstance(g, (ast.Name, ast.Dict)) for g in given):
+    if last(dotted(node.func)) in DRAWS or any(isinstance(dict_of_row(g), (ast.Name, ast.Dict)) for g in given):
         return True
     inner = [n for g in given for n in walk(g) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
     if any(map(is_number, inner)) or named_by_texts(node) or any(is_mean(n) for g in given for n in walk(g)):

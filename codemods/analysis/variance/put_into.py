@@ -25,8 +25,21 @@ def written_out(state: State, node: ast.expr) -> list[ast.expr]:
     values = [b.value for b in found if b.value is not None]
     entries = list(_entries(state, node)) if values and len(values) == len(found) and all(map(_is_dict, values)) else []
     if len(values) == 1 and isinstance(values[0], ast.Dict):
-        return [*values, *entries]
+        later = {key for key, value in _stores(state, node) if values[0].lineno < value.lineno < node.lineno}
+        pairs = zip(values[0].keys, values[0].values, strict=True)
+        kept = [value for key, value in pairs if key is None or _text(key) is None or _text(key) not in later]
+        return [*(values if len(kept) == len(values[0].values) else kept), *entries]
     return entries or texts_of(state.module, node)
+
+
+def dict_of_row(node: ast.expr) -> ast.expr:
+    """`row` for `row.values()`, `row.items()` and `list(row.values())`, as a table is written; anything else is itself."""
+    inner = node
+    if isinstance(inner, ast.Call) and dotted(inner.func) in ("list", "tuple") and len(inner.args) == 1 and not inner.keywords:
+        inner = inner.args[0]
+    func = inner.func if isinstance(inner, ast.Call) and not inner.args and not inner.keywords else None
+    asked = isinstance(func, ast.Attribute) and func.attr in ("values", "items") and isinstance(func.value, ast.Name)
+    return func.value if isinstance(func, ast.Attribute) and asked else node
 
 
 def names_a_number(module: SourceModule, part: ast.expr) -> bool:
