@@ -112,7 +112,8 @@ class UnguardedPrint(DdpCodemod):
       of a pipeline; lines under a test of its device or environment; numbers of an evaluation step, and of an evaluation loop of
       a Trainer that gathers nothing; numbers in a function that prints other lines for each rank.
     - A header whose loop of lines stays, and such lines below a header that stays; one end of a work whose other end stays
-      (`Saving`, `Saved`); a line of the same text as one that stays. Where the other one is unsafe, so is this one.
+      (`Saving`, `Saved`); a title whose result stays (`print("Time")`, `took = measure()`, `print(took)`), and such a result; a
+      line of the same text as one that stays. Where the other one is unsafe, so is this one.
     - Calls of functions that fill a container of their file, whatever they print.
     - Lines beside a file that every rank writes: one test belongs round both, and a guarded line alone would hide it.
     - Lines of a function or a script in which no test is known at most of the prints: the rest would go on being repeated.
