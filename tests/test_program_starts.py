@@ -493,7 +493,7 @@ def test_a_comment_elsewhere_counts_where_it_means_no_other_script() -> None:
     assert start(joins, {**note, "tools/train.py": joins}) is Start.SEVERAL
 
 
-WRITTEN_JOB = 'text = f"""#!/bin/bash\n#SBATCH --nodes 2\n#SBATCH {}\n\nmodule load cuda\n{} \\\n    python train.py {{flags}}\n"""\n'
+WRITTEN_JOB = 'text = f"""#!/bin/bash\n#SBATCH -p gpu\n#SBATCH {}\n\nmodule load cuda\n{} \\\n  python train.py {{flags}}\n"""\n'
 
 
 @pytest.mark.parametrize(

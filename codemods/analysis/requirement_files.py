@@ -17,7 +17,9 @@ _REQUIREMENT = lazy(
     r"\s*(?P<spec>(?:\(?\s*[<>=!~^]=?=?[^;#@()]*\)?)|@[^;#]*)?\s*(?:[;#].*)?$"
 )
 # What `pip list`, `conda list` and `conda list --export` print: `torch  2.0.1+cu118  <pip>`, `pytorch=1.7.1=py3.8_cuda11.0`
-_PRINTED = lazy(r"^(?P<name>[A-Za-z0-9][\w.-]*)(?:[ \t]+(?P<listed>\d+\.\d[\w.+!-]*)(?:[ \t].*)?|=(?P<exported>\d[\w.+!-]*)=\S+)$")
+_PRINTED = lazy(
+    r"^(?P<name>[A-Za-z0-9][\w.-]*)(?:[ \t]+(?P<listed>\d+\.\d[\w.+!-]*)(?:[ \t].*)?|=(?P<exported>\d[\w.+!-]*)=\S+)$"
+)
 _LOCKED = lazy(r'^\[\[packages?\]\]\s*\nname = "([^"]+)"\s*\nversion = "([^"]+)"', re.M)
 _LOCKED_BY_PIPENV = lazy(
     r'"(?P<package>[A-Za-z0-9][\w.-]*)":\s*\{(?:[^{}]|\{[^{}]*\})*?"version":\s*"(?P<version>[=<>~!][^"]*)"'

@@ -94,8 +94,8 @@ class ProgressBarOnEveryRank(DdpCodemod):
     - Bars with a `position`, and bars that name the rank, its device, the host or the process, also in what `set_postfix` and
       `set_description` give them: one for each rank on purpose.
     - Bars that write to a `file`, and bars within files that are named after the rank: each works through its own.
-    - Bars within a file that every rank writes (`with open(path, "w") as rows:`): DDP202 tells of the file, and what keeps that to
-      rank 0 leaves one bar.
+    - Bars within a file that every rank writes (`with open(path, "w") as rows:`): DDP202 tells of the file, and what keeps that
+      to rank 0 leaves one bar.
     - Bars in a program, or in a `with` block, that leads the standard error of the other ranks away.
     - Where only some ranks come, or one after the other, by tests, decorators or callers.
     - Other bars: `accelerate.utils.tqdm` is quiet on other ranks by itself, Lightning's and transformers' are too.
@@ -176,7 +176,8 @@ def _stands_in_a_file_of_all(project: Project, module: SourceModule, call: ast.C
     for block in module.ancestors(call):
         if isinstance(block, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return False
-        opened = [i.context_expr for i in block.items if isinstance(i.context_expr, ast.Call)] if isinstance(block, ast.With) else []
+        entered = block.items if isinstance(block, ast.With) else []
+        opened = [i.context_expr for i in entered if isinstance(i.context_expr, ast.Call)]
         if opened and any(e.called == "open" and not e.own for e in effects_of(project, module, opened).output):
             return True
     return False

@@ -483,7 +483,7 @@ if __name__ == "__main__":
     [
         ("with open(args.path, 'w') as rows:", "    for x in tqdm(loader):", "        rows.write(x)"),
         ("with open('rows.txt', mode='a') as rows, args.timer():", "    rows.writelines(str(x) for x in tqdm(loader))"),
-        ("with open(args.path, 'w') as rows:", "    if args.named:", "        for x in tqdm(loader):", "            rows.write(x)"),
+        ("with open('x', 'w') as rows:", "    if args.named:", "        for x in tqdm(loader):", "            rows.write(x)"),
     ],
 )
 def test_the_bar_of_a_file_that_every_rank_writes(lines: tuple[str, ...]) -> None:

@@ -38,7 +38,7 @@ def stands_below_its_header(module: SourceModule, first: ast.stmt, others: Itera
 
 
 def is_title_or_result(module: SourceModule, first: ast.stmt, last: ast.stmt, others: Iterable[ast.stmt]) -> bool:
-    """True for a title and a result, `print("Time")`, `took = measure()`, `print(took)`, where one of `others` is the other one."""
+    """True for a title and a result, `print("Time")`, `took = measure()`, `print(took)`, where `others` hold the other one."""
     found = {id(other) for other in others}
     work, shown = [*behind(module, last)[:2], None, None][:2]
     if work is not None and shown is not None and id(shown) in found and _shows_what_came_out(work, shown):
