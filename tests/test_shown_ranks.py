@@ -49,7 +49,8 @@ def test_what_wraps_a_model_or_knows_its_ranks_shows_them(load: str) -> None:
 
 
 def test_a_file_of_answers_that_one_process_writes() -> None:
-    run = "\n\ndef main():\n    answers = Answers()\n    answers.keep(answers.load(1))\n\n\nif __name__ == '__main__':\n    main()\n"
+    run = "\n\ndef main():\n    answers = Answers()\n    answers.keep(answers.load(1))\n\n\n"
+    run += "if __name__ == '__main__':\n    main()\n"
     check_nothing(UnguardedFileIo, HEAD + CLASS.format(load=ASKS[0]) + run)
     assert findings_of(UnguardedFileIo, HEAD + CLASS.format(load=SHOWS[0]) + run)
 
