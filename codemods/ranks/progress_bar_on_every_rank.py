@@ -94,7 +94,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
     - Bars with a `position`, and bars that name the rank, its device, the host or the process, also in what `set_postfix` and
       `set_description` give them: one for each rank on purpose.
     - Bars that write to a `file`, and bars within files that are named after the rank: each works through its own.
-    - Bars within a file that every rank writes (`with open(path, "w") as rows:`): DDP202 tells of the file, and what keeps that
+    - Bars within a file that every rank writes (`with open(path, "w") as rows:`): DDP202 reports the file, and what keeps that
       to rank 0 leaves one bar.
     - Bars in a program, or in a `with` block, that leads the standard error of the other ranks away.
     - Where only some ranks come, or one after the other, by tests, decorators or callers.
