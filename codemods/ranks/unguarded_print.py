@@ -91,10 +91,10 @@ class UnguardedPrint(DdpCodemod):
     rank from what launchers set, `LOCAL_RANK` among it, and gives 0 without (`get_rank() == 0`); `trainer.is_global_zero` in a
     callback, `self.global_rank == 0` in a module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data
     module, `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above. Unsafe:
-    the launcher's `RANK`, read from the environment where
-    nothing else is known; lines that show a number of each rank's own batches or of its clock, or stand under a test of one;
-    methods of a module that no hook is seen to reach; the decorator, for it goes by the rank that Lightning reads from the
-    environment, which the launcher must have set before the call.
+    the launcher's `RANK`, read from the environment where nothing else is known; lines that show a number of each rank's own
+    batches or of its clock, or stand under a test of one; methods of a module that no hook is seen to reach; the
+    decorator, for it goes by the rank that Lightning reads from the environment, which the launcher must have set before
+    the call.
 
     ## Refuses
     - Prints that name the rank, the process, the host or the device, or show what is measured on one process (memory).
