@@ -88,6 +88,26 @@ def test_requirements_folder_and_other_names() -> None:
     assert torch_pin(of("notes.txt", "torch==2.1.0\n")) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("# Name  Version  Build  Channel\ntorch                     2.0.1+cu118               <pip>\n", (2, 0, 1)),
+        ("Package      Version\n------------ -------\ntorch        1.13.1\n", (1, 13, 1)),
+        ("numpy 1.24\ntorch\t1.12.0   /home/me/torch\n", (1, 12, 0)),
+        ("# platform: linux-64\npytorch=1.7.1=py3.8_cuda11.0.221_cudnn8.0.5_0\n", (1, 7, 1)),
+    ],
+)
+def test_what_pip_and_conda_print_of_an_environment(text: str, version: tuple[int, ...]) -> None:
+    pin = torch_pin(of("requirements.txt", text))
+    assert pin is not None and pin.minimum == version and pin.below == (*version[:2], version[2] + 1)
+
+
+@pytest.mark.parametrize("line", ["torch is needed", "torch 2 or newer", "torch # 2.0.1", "torch"])
+def test_a_line_that_prints_no_version(line: str) -> None:
+    pin = torch_pin(of("requirements.txt", f"{line}\n"))
+    assert pin is None or pin.below is None
+
+
 def test_utf16_requirements() -> None:
     found = Project.of({"requirements.txt": "torch==2.1.0\r\n".encode("utf-16")})
     assert torch_pin(found) is not None

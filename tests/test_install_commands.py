@@ -76,6 +76,38 @@ def test_torch_that_a_script_of_any_name_fetches() -> None:
     assert module is not None and said_torch(found, module).surely_below((2, 0))
 
 
+_PAGES = ["environment.md", "docs/conda_env.md", "docs/en/get_started.md", "doc/INSTALL.rst", "setup.md", "docs/Requirements.md"]
+
+
+@pytest.mark.parametrize("path", _PAGES)
+def test_pages_that_tell_how_to_install_are_read_under_any_of_their_names(path: str) -> None:
+    pin = lightning_pin(of(path, "First:\n\n```\npip install pytorch-lightning==1.3.8\n```\n"))
+    assert pin == Pin("pytorch-lightning", "==1.3.8", path, 4)
+
+
+@pytest.mark.parametrize("path", ["docs/changes.md", "inventory.md", "third_party/setup.md", "docs/environmental.md"])
+def test_other_pages_say_nothing_of_what_is_installed(path: str) -> None:
+    assert lightning_pin(of(path, "pip install pytorch-lightning==1.3.8\n")) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "around"),
+    [
+        ("docs/en/install.md", True),
+        ("docs/zh_CN/setup.md", True),
+        ("docs/source/get_started/installation.rst", True),
+        ("docs/INSTALL.md", True),
+        ("vendored/docs/en/install.md", False),
+        ("zoo/en/install.md", False),
+    ],
+)
+def test_a_page_of_the_documentation_speaks_for_the_folder_above(path: str, around: bool) -> None:
+    found = Project.of({path: b"conda create -n env; conda install pytorch=2.0.1\n", "tools/fit.py": b"import torch\n",
+                        "pyproject.toml": b"[project]\nname = 'fit'\n"})  # fmt: skip
+    module = found.module("tools/fit.py")
+    assert module is not None and said_torch(found, module, elsewhere=False).names_below((2, 4)) == (path if around else "")
+
+
 def test_a_requirement_file_goes_before_an_install_script() -> None:
     files = {"requirements.txt": b"transformers>=4.50\n", "setup.sh": b"pip install transformers==4.33.3\n"}
     assert transformers_pin(Project.of(files)) == Pin("transformers", ">=4.50", "requirements.txt", 1)

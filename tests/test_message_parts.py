@@ -70,6 +70,70 @@ def test_a_body_stays_with_its_header(header: str) -> None:
     assert "print(name)" in texts(WAIT, header, WAIT, *loop)
 
 
+TITLE = "print('Time of the model')"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        ("took = args.measure(loader)", "print('took', args.scaled(took))"),
+        ("first, took = args.measure(loader)", "print(args.scaled(took), args.unit)"),
+        ("took = args.measure(loader)", "print(args.scaled(took), took)"),
+    ],
+)
+def test_a_title_stays_with_the_result_below_it(result: tuple[str, ...]) -> None:
+    assert TITLE not in texts(WAIT, TITLE, *result, WAIT, "print('end')")
+    assert TITLE not in texts(WAIT, "if args.timed:", f"    {TITLE}", *(f"    {line}" for line in result), WAIT, "print('end')")
+
+
+@pytest.mark.parametrize("title", ["print('Time:', args.take())", "print(args.scaled(1), 'is the scale')"])
+def test_a_result_stays_with_the_title_above_it(title: str) -> None:
+    result = ("took = args.measure(loader)", "print(f'took {took}')")
+    assert texts(WAIT, title, *result, WAIT, "print('end')") == {"print('end')"}
+
+
+@pytest.mark.parametrize("work", ["args.measure(loader) + time.time()", "args.measure(time.perf_counter()) - time.time()"])
+def test_a_title_is_as_unsafe_as_its_result(work: str) -> None:
+    source = script(WAIT, TITLE, f"took = {work}", "print(f'took {took}')", WAIT)
+    found = findings_of(UnguardedPrint, source)
+    assert {f.applicability for f in found} == {Applicability.UNSAFE}
+    assert {e.span.line for f in found for e in f.edits} == {8, 10}
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        (WAIT, "took = args.measure(loader)", "print(args.scaled(took))"),  # something else was done first
+        ("took = args.begun", "print(args.scaled(took))"),  # no work
+        ("took = args.measure(loader)", "print(args.scaled(1))"),
+        ("took = args.measure(loader)", WAIT, "print(args.scaled(took))"),
+    ],
+)
+def test_what_is_no_result_of_a_title(below: tuple[str, ...]) -> None:
+    assert TITLE in texts(WAIT, TITLE, *below, WAIT)
+
+
+@pytest.mark.parametrize("work", ["args.measure(args.names)", "args.measure(len(args.names)), 1"])
+def test_a_title_goes_with_its_result(work: str) -> None:
+    lines = (WAIT, TITLE, f"took = {work}", "print(f'took {took}')", WAIT)
+    assert texts(*lines) == {TITLE, "print(f'took {took}')"}
+
+
+@pytest.mark.parametrize(
+    ("loop", "goes"),
+    [
+        (("for name in args.names:", "    if rank == 0:", "        print(name)"), True),
+        (("for name in args.names:", "    if args.rank == 0:", "        print(name)", "    args.look(name)"), True),
+        (("for name in args.names:", "    if rank == 1:", "        print(name)"), True),
+        (("for name in args.names[rank::2]:", "    print(name)"), False),
+        (("for name in args.names:", "    if rank == 0:", "        print(name)", "    print(args.take(rank))"), False),
+    ],
+)
+def test_a_loop_that_one_rank_prints_in_holds_no_line_beside_it(loop: tuple[str, ...], goes: bool) -> None:
+    begins, ends = "print('The work begins')", "print('That was all')"
+    assert texts(WAIT, begins, "found = {}", *loop, ends, WAIT) == ({begins, ends} if goes else set())
+
+
 @pytest.mark.parametrize(
     ("begin", "end"),
     [

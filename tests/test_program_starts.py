@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import ddpfix
+from codemods.analysis.job_files.documented_starts import other_starts
 from codemods.analysis.ranks.program_starts import start_of
 from codemods.analysis.ranks.start_kinds import Start
 from codemods.api.codemod import DdpCodemod
@@ -490,6 +491,35 @@ def test_a_comment_elsewhere_counts_where_it_means_no_other_script() -> None:
     note = {"misc.py": GROUP, "tools/make.py": "# torchrun --nproc_per_node=1 train.py\n"}
     assert start(joins, note) is Start.OPEN
     assert start(joins, {**note, "tools/train.py": joins}) is Start.SEVERAL
+
+
+WRITTEN_JOB = 'text = f"""#!/bin/bash\n#SBATCH -p gpu\n#SBATCH {}\n\nmodule load cuda\n{} \\\n  python train.py {{flags}}\n"""\n'
+
+
+@pytest.mark.parametrize(
+    ("tasks", "runs", "several"),
+    [
+        ("--ntasks-per-node {args.gpus}", "srun -u --cpu-bind=cores", True),
+        ("--ntasks-per-node=4", "srun", True),
+        ("--ntasks=%d", "srun", True),
+        ("--ntasks-per-node=16", "srun --unbuffered", True),
+        ("--ntasks-per-node=1", "srun -u", False),
+        ("--cpus-per-task={args.cpus}", "srun -u", False),
+        ("--ntasks-per-node {args.gpus}", "time", False),
+        ("--ntasks-per-node {args.gpus}", "srun -n 1", False),
+    ],
+)
+def test_a_job_that_a_program_writes(tasks: str, runs: str, several: bool) -> None:
+    files = {"train.py": "", "jobs/submit.py": WRITTEN_JOB.format(tasks, runs)}
+    project = Project.of({path: text.encode() for path, text in files.items()})
+    assert other_starts(project, "train.py") is several
+    assert not other_starts(project, "other.py")
+
+
+def test_a_program_of_a_written_job_runs_on_several() -> None:
+    source = f"import lightning as L\n\ndef main():\n    L.Trainer().fit(1)\n{MAIN}"
+    assert start(source) is Start.LIKELY
+    assert start(source, {"jobs/submit.py": WRITTEN_JOB.format('--ntasks-per-node={n}', 'srun')}) is Start.SEVERAL
 
 
 EACH = """\

@@ -33,6 +33,7 @@ _OF_A_PACKAGE = ("setup.py", "setup.cfg", "pyproject.toml")
 _PARTS = 3  # of a version that names one release
 # A pin for building the documentation says nothing of how the code is run.
 _NOT_RUN = ("docs", "doc", ".github", "third_party", "node_modules", "site-packages")
+_DOCS = ("docs", "doc")
 _STEPS = ".github/workflows/"  # what a forge runs: of the folder, the steps alone
 _COMMANDS = (b"install", b"download", b"wheel", b" create ", b" add ", b"--with")
 
@@ -201,12 +202,12 @@ def _saying_files(project: Project) -> dict[str, bool]:
     words = (b"nstall", b"==", b"<=", b"equire", b"requisite", b"ependenc")
     texts = {p for word in words for p in project.files_containing(word, kinds=(".md", ".rst", ".txt"))}
     files = {p for word in _COMMANDS for p in project.files_containing(word, kinds=COMMAND_KINDS)}
-    said = {p for p in texts if documents(p) and is_run(p)}
+    said = {p for p in texts if documents(p) and is_run(p, told=True)}
     unnamed = {p for p in files if not installs(p)}
     told = [project.read(p) or b"" for p in project.files if unnamed and documents(p) and is_run(p)]
     named = {p for p in unnamed if p.endswith(INSTALL_KINDS) and any(os.fsencode(p) in text for text in told)}
     in_full = said | (files - unnamed) | named
-    return {p: p not in in_full for p in said | files if is_run(p) or p.startswith(_STEPS)}
+    return {p: p not in in_full for p in said | files if p in said or is_run(p) or p.startswith(_STEPS)}
 
 
 def _pinning_files(files: Iterable[str]) -> list[str]:
@@ -214,6 +215,11 @@ def _pinning_files(files: Iterable[str]) -> list[str]:
     return sorted(named, key=lambda path: (path.count("/"), path))
 
 
-def is_run(path: str) -> bool:
-    """False below a folder whose pins say nothing of how the code is run."""
-    return not any(part in _NOT_RUN for part in path.split("/")[:-1])
+def is_run(path: str, *, told: bool = False) -> bool:
+    """False below a folder whose pins say nothing of how the code is run.
+
+    told: of a text that tells how to install the code, which stands in the documentation as well; its readme tells how that
+    is built.
+    """
+    told = told and not basename(path).lower().startswith("readme")
+    return not any(part in _NOT_RUN and not (told and part in _DOCS) for part in path.split("/")[:-1])

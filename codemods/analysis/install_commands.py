@@ -44,13 +44,19 @@ _COMMENT = lazy(r"(?:^|\s)#.*$")
 INSTALL_KINDS = (*SHELL_KINDS, *IMAGE_KINDS)  # whose commands install what the code runs with
 COMMAND_KINDS = (*INSTALL_KINDS, *YAML_KINDS)
 _OF_INSTALLING = ("install", "setup", "env", "conda", "requirement", "dependenc", "dockerfile")
+_PAGES = (".md", ".rst", ".txt")
+# `environment.md`, `docs/en/get_started.md`
+_PAGE_OF_INSTALLING = lazy(
+    r"(?:readme|install)|(?:.*[-_ .])?(?:env|envs|environments?|conda|setup|requirements?|dependenc(?:y|ies)|prerequisites?|"
+    r"get(?:ting)?[-_ ]?started|quick[-_ ]?start)[-_ .]"
+)
 _QUOTES = "`'\"\\"
 
 
 def documents(path: str) -> bool:
     """True for a text that says how to install the repository."""
     name = basename(path).lower()
-    return name.startswith(("readme", "install")) and name.endswith((".md", ".rst", ".txt"))
+    return name.endswith(_PAGES) and _PAGE_OF_INSTALLING.match(name) is not None and reader_of(path) is None
 
 
 def installs(path: str) -> bool:

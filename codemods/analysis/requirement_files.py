@@ -16,6 +16,10 @@ _REQUIREMENT = lazy(
     r"^\s*(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?"
     r"\s*(?P<spec>(?:\(?\s*[<>=!~^]=?=?[^;#@()]*\)?)|@[^;#]*)?\s*(?:[;#].*)?$"
 )
+# What `pip list`, `conda list` and `conda list --export` print: `torch  2.0.1+cu118  <pip>`, `pytorch=1.7.1=py3.8_cuda11.0`
+_PRINTED = lazy(
+    r"^(?P<name>[A-Za-z0-9][\w.-]*)(?:[ \t]+(?P<listed>\d+\.\d[\w.+!-]*)(?:[ \t].*)?|=(?P<exported>\d[\w.+!-]*)=\S+)$"
+)
 _LOCKED = lazy(r'^\[\[packages?\]\]\s*\nname = "([^"]+)"\s*\nversion = "([^"]+)"', re.M)
 _LOCKED_BY_PIPENV = lazy(
     r'"(?P<package>[A-Za-z0-9][\w.-]*)":\s*\{(?:[^{}]|\{[^{}]*\})*?"version":\s*"(?P<version>[=<>~!][^"]*)"'
@@ -80,6 +84,10 @@ def requirement(text: str, path: str, line: int) -> Pin | None:
 
 def _requirements(path: str, text: str) -> Iterator[Pin]:
     for number, line in enumerate(text.split("\n"), 1):
+        if (printed := _PRINTED.match(line.rstrip())) is not None:
+            name, version = normalized(printed["name"]), printed["listed"] or printed["exported"]
+            yield Pin(CONDA_NAMES.get(name, name), f"=={version}", path, number)
+            continue
         bare = re.split(r"\s--?\w|\\$", line)[0]  # per-requirement options and continuation lines
         if not line.lstrip().startswith(("#", "-")) and (pin := requirement(bare, path, number)):
             yield pin

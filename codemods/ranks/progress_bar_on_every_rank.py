@@ -15,7 +15,7 @@ from codemods.analysis.given_beforehand import keywords_given
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.bar_texts import is_labelled_by_rank
 from codemods.analysis.output.debug_flags import is_under_a_debug_switch
-from codemods.analysis.output.effects import names_rank
+from codemods.analysis.output.effects import effects_of, names_rank
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.muted_print import has_quiet_bars, is_quiet_bar
 from codemods.analysis.output.natures import values_of
@@ -24,6 +24,7 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding, SetKeyword
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
+from codemods.files.left_alone import left
 from codemods.files.sites import Site
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
@@ -35,6 +36,7 @@ _STILL_THERE = frozenset(
     {"update", "set_description", "set_description_str", "set_postfix", "set_postfix_str", "close", "refresh", "write", "reset",
      "clear", "unpause", "disable", "total", "iterable"}
 )  # fmt: skip
+_FILE_FIRST = "the bar of a file that every rank writes: the file is what has to be kept to rank 0"
 _NEGATED = (
     (lazy(r"^(?P<a>[\w.]+(?:\(\))?)\s*==\s*0$"), r"\g<a> != 0"),
     (lazy(r"^(?P<a>[\w.]+) in (?P<b>[(\[].*)$"), r"\g<a> not in \g<b>"),
@@ -92,6 +94,8 @@ class ProgressBarOnEveryRank(DdpCodemod):
     - Bars with a `position`, and bars that name the rank, its device, the host or the process, also in what `set_postfix` and
       `set_description` give them: one for each rank on purpose.
     - Bars that write to a `file`, and bars within files that are named after the rank: each works through its own.
+    - Bars within a file that every rank writes (`with open(path, "w") as rows:`): DDP202 reports the file, and what keeps that
+      to rank 0 leaves one bar.
     - Bars in a program, or in a `with` block, that leads the standard error of the other ranks away.
     - Where only some ranks come, or one after the other, by tests, decorators or callers.
     - Other bars: `accelerate.utils.tqdm` is quiet on other ranks by itself, Lightning's and transformers' are too.
@@ -151,6 +155,8 @@ class ProgressBarOnEveryRank(DdpCodemod):
         spelled = guard_for(project, module, module.statement_of(call), lines=True)
         if spelled is None or _stands_in_files_of_the_rank(module, call):
             return None
+        if _stands_in_a_file_of_all(project, module, call) and left(module, call, _FILE_FIRST):
+            return None
         others = turned(spelled.test)
         edits = [SetKeyword(module.path, module.span(call), "disable", others), *spelled.edits]
         evidence = [Evidence("static", "the bar is only gone through, or given its progress", module.path, call.lineno)]
@@ -163,6 +169,18 @@ def _stands_in_files_of_the_rank(module: SourceModule, call: ast.Call) -> bool:
     """True within files that are named after the rank: each works through its own, and its bar alone shows how far it is."""
     entered = (i for w in module.ancestors(call) if isinstance(w, ast.With) for i in w.items)
     return any(names_rank(module.text_of(i.context_expr)) for i in entered)
+
+
+def _stands_in_a_file_of_all(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for the bar of a work that goes into a file which every rank writes: kept to rank 0, the work has one bar."""
+    for block in module.ancestors(call):
+        if isinstance(block, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return False
+        entered = block.items if isinstance(block, ast.With) else []
+        opened = [i.context_expr for i in entered if isinstance(i.context_expr, ast.Call)]
+        if opened and any(e.called == "open" and not e.own for e in effects_of(project, module, opened).output):
+            return True
+    return False
 
 
 def _in_training(project: Project, module: SourceModule, owner: ast.ClassDef, method: FunctionNode) -> bool:

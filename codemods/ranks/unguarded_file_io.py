@@ -139,7 +139,8 @@ class UnguardedFileIo(DdpCodemod):
 
     ## Safety
     Safe in observing hooks, and in scripts where what is written comes from the arguments, the configuration or the result of
-    a Trainer, or is what an accelerator has gathered. Elsewhere unsafe: the finding names the values that are assumed to be
+    a Trainer, is what an accelerator has gathered, or what a function of the project makes of the names, shapes and counts of a
+    model's parameters, in a project that cuts no model up. Elsewhere unsafe: the finding names the values that are assumed to be
     the same on every rank. Unsafe too where a file or folder is removed or moved that others may still be at: in scripts, and
     in hooks that name it again below; where the test rests on the launcher's `RANK`; where the same source reads a file of
     that suffix on every rank, which may be this one; in a cache or a temporary folder, which each node may have for itself.

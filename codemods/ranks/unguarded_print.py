@@ -87,12 +87,14 @@ class UnguardedPrint(DdpCodemod):
     Trainer shows a line once for each node. A function of the project takes the place of a print where it hands on what it is
     given unchanged, tests the global rank and works with one process. A logger's level is set where its class builds it, once and
     in any case, if no line of it names the rank; the other ranks go on to log warnings. The test is the one the function uses
-    already, or fits the place and works with one process: `trainer.is_global_zero` in a callback, `self.global_rank == 0` in a
-    module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data module, `state.is_world_process_zero`,
-    `accelerator.is_main_process`, a `rank` that is bound above. Unsafe: the launcher's `RANK`, read from the environment where
-    nothing else is known; lines that show a number of each rank's own batches or of its clock, or stand under a test of one;
-    methods of a module that no hook is seen to reach; the decorator, for it goes by the rank that Lightning reads from the
-    environment, which the launcher must have set before the call.
+    already, or fits the place and works with one process: in a script of Lightning a function of the project that reads the
+    rank from what launchers set, `LOCAL_RANK` among it, and gives 0 without (`get_rank() == 0`); `trainer.is_global_zero` in a
+    callback, `self.global_rank == 0` in a module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data
+    module, `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above. Unsafe:
+    the launcher's `RANK`, read from the environment where nothing else is known; lines that show a number of each rank's own
+    batches or of its clock, or stand under a test of one; methods of a module that no hook is seen to reach; the
+    decorator, for it goes by the rank that Lightning reads from the environment, which the launcher must have set before
+    the call.
 
     ## Refuses
     - Prints that name the rank, the process, the host or the device, or show what is measured on one process (memory).
@@ -112,7 +114,8 @@ class UnguardedPrint(DdpCodemod):
       of a pipeline; lines under a test of its device or environment; numbers of an evaluation step, and of an evaluation loop of
       a Trainer that gathers nothing; numbers in a function that prints other lines for each rank.
     - A header whose loop of lines stays, and such lines below a header that stays; one end of a work whose other end stays
-      (`Saving`, `Saved`); a line of the same text as one that stays. Where the other one is unsafe, so is this one.
+      (`Saving`, `Saved`); a title whose result stays (`print("Time")`, `took = measure()`, `print(took)`), and such a result; a
+      line of the same text as one that stays. Where the other one is unsafe, so is this one.
     - Calls of functions that fill a container of their file, whatever they print.
     - Lines beside a file that every rank writes: one test belongs round both, and a guarded line alone would hide it.
     - Lines of a function or a script in which no test is known at most of the prints: the rest would go on being repeated.

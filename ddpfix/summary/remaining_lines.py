@@ -25,8 +25,8 @@ def remaining(findings: Sequence[Finding]) -> list[str]:
 def _by_reason(reasons: dict[str, dict[int, Evidence]]) -> str:
     ordered = sorted(reasons.items(), key=lambda one: min(one[1]))
     shown = [f"{_places(places)} ({prose(reason)})" for reason, places in ordered[:_MOST_REASONS]]
-    more = sum(len(places) for _, places in ordered[_MOST_REASONS:])
-    return ", ".join([*shown, *([f"and {plural(more, 'more line')}"] if more else [])])
+    more = {line: place for _, places in ordered[_MOST_REASONS:] for line, place in places.items()}
+    return ", ".join([*shown, *([f"and {_places(more)}"] if more else [])])
 
 
 def _places(places: dict[int, Evidence]) -> str:

@@ -476,3 +476,27 @@ if __name__ == "__main__":
     }
     found = findings_of(ProgressBarOnEveryRank, script("for x in tqdm(loader): pass"), files=files)
     assert bool(found) is drawn
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("with open(args.path, 'w') as rows:", "    for x in tqdm(loader):", "        rows.write(x)"),
+        ("with open('rows.txt', mode='a') as rows, args.timer():", "    rows.writelines(str(x) for x in tqdm(loader))"),
+        ("with open('x', 'w') as rows:", "    if args.named:", "        for x in tqdm(loader):", "            rows.write(x)"),
+    ],
+)
+def test_the_bar_of_a_file_that_every_rank_writes(lines: tuple[str, ...]) -> None:
+    check_nothing(ProgressBarOnEveryRank, script(*lines, arguments="loader, args"))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("with open(args.path) as rows:", "    for x in tqdm(rows):", "        args.take(x)"),
+        ("with open(args.path, 'w') as rows:", "    rows.write('x')", "for x in tqdm(loader):", "    args.take(x)"),
+        ("with torch.no_grad():", "    for x in tqdm(loader):", "        args.take(x)"),
+    ],
+)
+def test_bars_of_other_blocks(lines: tuple[str, ...]) -> None:
+    assert findings_of(ProgressBarOnEveryRank, script(*lines, arguments="loader, args"))

@@ -30,7 +30,7 @@ def test_nothing_where_nothing_is_left() -> None:
 def test_it_stays_short() -> None:
     many = [finding(*((f"f{n}.py", line, f"reason {line}") for line in range(1, 7))) for n in range(9)]
     text = remaining(many)
-    assert len(text) == 7 and text[-1] == "And in 3 more files." and text[0].endswith("and 3 more lines.")
+    assert len(text) == 7 and text[-1] == "And in 3 more files." and text[0].endswith("line 3 (reason 3), and lines 4-6.")
 
 
 def test_places_in_a_notebook() -> None:

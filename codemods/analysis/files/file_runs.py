@@ -22,7 +22,7 @@ from codemods.analysis.output.effects import Effect, Kind, effects_of
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.observers import covered
 from codemods.analysis.output.output_runs import Run
-from codemods.analysis.output.shared_values import is_shown_same, same_everywhere
+from codemods.analysis.output.shared_values import is_shown_same, not_shown_same
 from codemods.analysis.output.taken_away import may_be_gone
 from codemods.api.findings import Applicability
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk, walk_scope
@@ -140,7 +140,7 @@ def level_of(
 ) -> tuple[Applicability, str]:
     if in_class and not isinstance(function, ast.Module) and function.name in HOOKS:
         return Applicability.SAFE, ""
-    unknown = same_everywhere(module, run.statements)
+    unknown = not_shown_same(project, module, run.statements)
     if not unknown or is_shown_same(project, module, run.statements):
         return Applicability.SAFE, ""
     what = ", ".join(unknown[:3])

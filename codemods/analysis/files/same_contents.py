@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from codemods.analysis.files.file_runs import TAKES_AWAY
 from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.output.shared_values import is_shown_same, same_everywhere
+from codemods.analysis.output.shared_values import is_shown_same, not_shown_same
 from codemods.files.source import SourceModule, walk
 from codemods.store.project import Project
 
@@ -22,7 +22,7 @@ def writes_the_same(project: Project, module: SourceModule, statements: Sequence
         return False
     if calls and len(statements) == 1 and _is_copy(module, statements[0]):
         return True
-    return not same_everywhere(module, statements) or is_shown_same(project, module, statements)
+    return not not_shown_same(project, module, statements) or is_shown_same(project, module, statements)
 
 
 def _is_copy(module: SourceModule, statement: ast.stmt) -> bool:

@@ -26,6 +26,8 @@ _PROCESSES = lazy(
     r"|is_main_process|is_world_process_zero|is_global_zero|\b(?:[A-Z]\w*)?Trainer\(|\.barrier\(|deepspeed\.init"
     r"|(?:init|setup|initialize|launch)_\w*(?:dist|ddp|process)\w*\(|ddp_setup\(|dist_init\("
 )
+# A question after the kind of a model, `isinstance(net, DistributedDataParallel)`: one process asks it as well.
+_KIND_ASKED = lazy(r"\bisinstance\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _ASKED = lazy(r"\bget_(?:rank|world_size)\(|\bis_(?:main|master|rank_zero)\w*\(|\bget_world_rank\(")
 _JOINS = frozenset({"init_process_group", "Accelerator", "Trainer", "Fabric", "Seq2SeqTrainer"})  # what makes a process a rank
 _PACKAGES = ("torch.distributed.", "accelerate.", "lightning.", "pytorch_lightning.", "transformers.")
@@ -42,11 +44,15 @@ def shown_in(project: Project, module: SourceModule, function: FunctionNode | No
             return started
         return _by_imports(project, module, function) or _by_own_trainer(project, module, function)
     if function is None:
-        return in_file if _PROCESSES.search(_top_text(module)) else None
+        return in_file if _speaks_of_processes(_top_text(module)) else None
     owner = module.class_of(function)
-    spoken = _PROCESSES.search(module.text_of(owner if owner is not None else function))
+    spoken = _speaks_of_processes(module.text_of(owner if owner is not None else function))
     outer = module.function_of(function)
-    return in_file if spoken or (outer is not None and _PROCESSES.search(module.text_of(outer))) else None
+    return in_file if spoken or (outer is not None and _speaks_of_processes(module.text_of(outer))) else None
+
+
+def _speaks_of_processes(text: str) -> bool:
+    return _PROCESSES.search(text) is not None and _PROCESSES.search(_KIND_ASKED.sub("", text)) is not None
 
 
 def _by_imports(project: Project, module: SourceModule, function: FunctionNode | None) -> Evidence | None:

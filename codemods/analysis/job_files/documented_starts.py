@@ -53,6 +53,8 @@ _LAUNCHING = (
     rb"torchrun|torch\.distributed\.(?:launch|run)|accelerate launch|deepspeed |srun [^\n]{0,80}?(?:-n|-N|--ntasks|--nodes)|"
     rb"mpirun|nproc"
 )
+# A job that a program writes, `f"#SBATCH --ntasks-per-node={args.gpus}"`: `srun` in it runs as many tasks.
+_SEVERAL_TASKS = lazy(rb"#SBATCH[^\n]{0,120}?\s--n?tasks(?:-per-node)?[ =]+(?!1(?!\d))[\d{$%]")
 # What the same line leaves the launcher of GPUs stands before it; asked of programs that do not train.
 _DEVICES_BEFORE = rb"(?:\bCUDA_VISIBLE_DEVICES=\S+[ ]+(?:\w+=\S+[ ]+)*(?:python[\d.]*[ ]+-m[ ]+)?)?"
 
@@ -251,14 +253,15 @@ def _elsewhere(project: Project, script: str) -> tuple[tuple[str, bool, str], ..
     """
     word = re.escape(os.fsencode(script))
     before = b"" if _trains(project, script) else _DEVICES_BEFORE
-    launched = re.compile(rb"%b(?:%b)[^\n]{0,200}?(?:\n[^\n]{0,200}?){0,4}\b%b[^\n]*" % (before, _LAUNCHING, word))
-
+    pattern = rb"%b(?:%b)[^\n]{0,200}?(?:\n[^\n]{0,200}?){0,4}\b%b[^\n]*"
+    launched = re.compile(pattern % (before, _LAUNCHING, word))
+    in_job = re.compile(pattern % (before, rb"%b|srun " % _LAUNCHING, word))
     path_of_it = re.compile(rf"[^\s\"'`,=]*(?<![\w-]){re.escape(script)}")
 
     def build() -> Iterator[tuple[str, bool, str]]:
         for path in project.files_containing(os.fsencode(script), kinds=_OTHERS):
             data = project.read(path) or b""
-            for found in launched.finditer(data):
+            for found in (in_job if _SEVERAL_TASKS.search(data) else launched).finditer(data):
                 line = _JOINED.sub(" ", found[0].decode("utf-8", "replace"))
                 written = path_of_it.search(line)
                 meant = nearest_file(project, path, written[0]) if written and not _MOVES.search(data) else None

@@ -42,7 +42,10 @@ _ENDED: dict[str, Version] = {
 }  # fmt: skip
 _PAGES = (".md", ".rst")
 _TEXTS = (*_PAGES, ".txt", *SHELL_KINDS, *YAML_KINDS, *IMAGE_KINDS)
-_DOCUMENTS = ("docs", "doc", "documents", "documentation", "docker", "install", "env", "envs", "environment", "requirements")
+_DOCS = ("docs", "doc", "documents", "documentation")
+_DOCUMENTS = (*_DOCS, "docker", "install", "env", "envs", "environment", "requirements")
+# Below those, `docs/en/install.md`, `docs/source/get_started/install.rst`
+_SECTIONS = lazy(r"(?i)[a-z]{2}(?:[-_][a-z]{2,4})?|source|get(?:ting)?[-_]?started|install(?:ation)?")
 _HISTORY = ("change", "history", "release", "news")
 
 
@@ -171,7 +174,10 @@ def _is_around(path: str, near: str) -> bool:
 
 def _folder_of(path: str) -> str:
     """The folder that a text speaks of."""
-    folder = dirname(path)
+    folder = top = dirname(path)
+    while _SECTIONS.fullmatch(basename(top)):
+        top = dirname(top)
+    folder = top if basename(top).lower() in _DOCS else folder
     while basename(folder).lower() in _DOCUMENTS:
         folder = dirname(folder)
     return folder

@@ -76,7 +76,7 @@ def guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, li
         spelled = replace(spelled, test=f"{spelled.test.removesuffix('should_log')}should_save")
     if spelled is not None and has_no_group_yet(project, module, statement, spelled.test):
         return None  # the test would let every process in
-    asks = spelled is not None and (spelled.asks_group or is_of_group(spelled.test))
+    asks = spelled is not None and not spelled.by_launcher and (spelled.asks_group or is_of_group(spelled.test))
     if spelled is None or not asks:
         return spelled
     if not group_comes_later(project, module, statement):

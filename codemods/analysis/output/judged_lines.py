@@ -15,7 +15,13 @@ from codemods.analysis.output.guard_spelling import Spelling, guard_for
 from codemods.analysis.output.left_lines import most_lines_stay
 from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, has_levels_by_rank
 from codemods.analysis.output.log_files_by_rank import has_log_file_of_each_rank
-from codemods.analysis.output.message_parts import holds_its_body, is_other_end, says_the_same, stands_below_its_header
+from codemods.analysis.output.message_parts import (
+    holds_its_body,
+    is_other_end,
+    is_title_or_result,
+    says_the_same,
+    stands_below_its_header,
+)
 from codemods.analysis.output.muted_print import is_muted
 from codemods.analysis.output.output_runs import Run, makes_folder, output_runs
 from codemods.analysis.output.said_for_all import OWN_WORDS, is_for_everybody, why_for_itself
@@ -127,9 +133,13 @@ def _is_half(module: SourceModule, run: Run, staying: dict[ast.stmt, str]) -> bo
 def is_part_of_message(
     module: SourceModule, run: Run, lines: Sequence[ast.stmt], *, headers: Sequence[ast.stmt] | None = None
 ) -> bool:
-    """True where a run belongs to one of these lines: as the header of a loop, a line under one, the other end of a work."""
+    """True where a run belongs to one of these lines: as the header of a loop, a line under one, the other end of a work, a title
+    of its result.
+    """
     tops = lines if headers is None else headers
     if holds_its_body(module, run.last, lines) or stands_below_its_header(module, run.first, tops):
+        return True
+    if is_title_or_result(module, run.first, run.last, tops):
         return True
     beside = {id(s) for s in module.block_of(run.first)}
     if any(is_other_end(one, s) for s in tops if id(s) in beside for one in run.statements):

@@ -1,7 +1,8 @@
 """Which lines of a function belong to one message, and must be kept to rank 0 together or not at all?
 
-A header and the loop that lists what it announces; what is said at the beginning of a work and at its end. Where one of them
-stays on every rank, a guard round the other leaves half a message in the log of each other rank.
+A header and the loop that lists what it announces; what is said at the beginning of a work and at its end; a title, and what
+came out of the work below it. Where one of them stays on every rank, a guard round the other leaves half a message in the log
+of each other rank.
 """
 
 from __future__ import annotations
@@ -34,6 +35,24 @@ def stands_below_its_header(module: SourceModule, first: ast.stmt, others: Itera
     """True for a line in a loop, where one of `others` is the line directly above that loop."""
     headers = {id(other) for other in others}
     return any(id(header) in headers for loop in _loops_round(module, first) for header in above(module, loop)[-1:])
+
+
+def is_title_or_result(module: SourceModule, first: ast.stmt, last: ast.stmt, others: Iterable[ast.stmt]) -> bool:
+    """True for a title and a result, `print("Time")`, `took = measure()`, `print(took)`, where `others` hold the other one."""
+    found = {id(other) for other in others}
+    work, shown = [*behind(module, last)[:2], None, None][:2]
+    if work is not None and shown is not None and id(shown) in found and _shows_what_came_out(work, shown):
+        return True
+    title, before = [None, None, *above(module, first)[-2:]][-2:]
+    return title is not None and before is not None and id(title) in found and _shows_what_came_out(before, first)
+
+
+def _shows_what_came_out(work: ast.stmt, shown: ast.stmt) -> bool:
+    """True where a call gives a name a value, and the line shows that."""
+    if not isinstance(work, ast.Assign) or not any(isinstance(n, ast.Call) for n in walk(work.value)):
+        return False
+    bound = {n.id for t in work.targets for n in walk(t) if isinstance(n, ast.Name)}
+    return isinstance(shown, ast.Expr) and any(isinstance(n, ast.Name) and n.id in bound for n in walk(shown))
 
 
 def is_other_end(first: ast.stmt, other: ast.stmt) -> bool:

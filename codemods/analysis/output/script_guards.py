@@ -28,6 +28,7 @@ from codemods.analysis.output.global_ranks import (
 )
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.one_process_claims import TRAINERS, is_alone
+from codemods.analysis.output.own_environment import own_rank_of_environment
 from codemods.analysis.output.own_helpers import is_own_rank, own_flag, own_helper
 from codemods.analysis.output.run_before import binds, bound_above, run_before
 from codemods.analysis.output.set_attributes import is_sure_to_be_set
@@ -56,8 +57,12 @@ def script_guard(
             return None
         if _is_too_early(project, module, value):
             continue
+        if lines and (found := _of_own_environment(project, module)):
+            return found
         if found := _of_object(project, module, name, value):
             return found
+    if lines and (found := _of_own_environment(project, module)):
+        return found
     if function is not None and (found := of_argument(project, module, function)):
         return found
     if function is not None and (found := of_attribute(project, module, function, statement)):
@@ -83,6 +88,12 @@ def script_guard(
         return Spelling(f"{rank} in (-1, 0)", assumes=f"assumes that {rank} is -1 or 0 without a process group") if rank else None
     own = own_flag(project, module, function, lines=lines) or own_helper(project, module, function, statement)
     return Spelling(own, assumes=GROUP_STARTED) if own else found
+
+
+def _of_own_environment(project: Project, module: SourceModule) -> Spelling | None:
+    """By the project's own words, before what Lightning offers: one file asks in one way."""
+    own = own_rank_of_environment(project, module)
+    return Spelling(f"{own} == 0", by_launcher=True) if own and not in_file_of_workers(project, module) else None
 
 
 def _of_object(project: Project, module: SourceModule, name: str, value: ast.expr) -> Spelling | None:

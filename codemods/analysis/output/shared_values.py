@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.natures import values_of
+from codemods.analysis.output.parameter_sizes import is_told_of_sizes
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.data import host_only
@@ -39,6 +40,15 @@ def same_everywhere(module: SourceModule, statements: Iterable[ast.stmt]) -> lis
                 if name not in unknown and not _is_same(module, asked, _DEPTH):
                     unknown.append(name)
     return unknown
+
+
+def not_shown_same(project: Project, module: SourceModule, statements: Iterable[ast.stmt]) -> list[str]:
+    """The same, without the names of what functions of the project tell of the sizes of a model's parameters."""
+    inside = list(statements)
+    unknown = same_everywhere(module, inside)
+    named = [n for s in inside for n in walk(s) if isinstance(n, ast.Name) and n.id in unknown] if unknown else []
+    sizes = {n.id for n in named if is_told_of_sizes(project, module, n)}
+    return [name for name in unknown if name not in sizes]
 
 
 def is_shown_same(project: Project, module: SourceModule, statements: Iterable[ast.stmt]) -> bool:

@@ -14,6 +14,7 @@ class Spelling:
 
     printer: a `print` that is silent where the test does not hold, or on all processes of a node but one, "" where none is
     known; takes_keywords: whether it takes those of Python's. asks_group: the test says nothing where no group has started yet.
+    by_launcher: it goes by what a launcher has set, and says the same before there is a group.
     """
 
     test: str
@@ -22,6 +23,7 @@ class Spelling:
     printer: str = ""
     takes_keywords: bool = True
     asks_group: bool = False
+    by_launcher: bool = False
 
     def level(self, highest: Applicability = Applicability.SAFE) -> Applicability:
         return min(highest, Applicability.UNSAFE, key=lambda a: a.rank) if self.assumes else highest

@@ -19,6 +19,7 @@ from codemods.analysis.output.own_lines import Own, own_line, trains
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.said_for_all import is_for_everybody
 from codemods.analysis.positions import above, behind
+from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.store.project import Project
 
@@ -61,10 +62,15 @@ def _stands_beside_one_for_each(
         return True
     beside = above(module, run.first)[-_NEAR:] + behind(module, run.last)[:_NEAR]
     lines = [s for s in beside if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and dotted(s.value.func) == "print"]
-    loops = [s for s in beside if isinstance(s, ast.For) and any(_is_print(n) for n in walk(s)) and not trains([s])]
+    loops = [s for s in beside if isinstance(s, ast.For) and _is_printed_by_all(project, module, s) and not trains([s])]
     if any(own_line(project, module, function, [s]).own is Own.RESULT for s in loops):
         return True
     return any(not is_for_everybody(module, s) for s in lines)
+
+
+def _is_printed_by_all(project: Project, module: SourceModule, loop: ast.For) -> bool:
+    """True where a print of the loop is no line of one rank alone already."""
+    return any(isinstance(n, ast.Call) and _is_print(n) and not ranks_reaching(project, module, n).some for n in walk(loop))
 
 
 def _is_print(node: ast.AST) -> bool:
