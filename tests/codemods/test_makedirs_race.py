@@ -944,6 +944,10 @@ OF_FIELDS = (
          "model(file).save(os.path.join(folder, f'{os.path.basename(file)}.png'))"),
         ("file", "batch['file']", "top = file.split(os.sep)[0]; folder = os.path.join(out, top)",
          "last = file.split('/')[-1]; model(file).save(f'{folder}/{last}')"),
+        ("file", "batch['file']", "folder = os.path.join(out, 'x'); folder = os.path.join(folder, file.split('/')[0])",
+         "model(file).save(f'{folder}/{os.path.basename(file)}.png')"),
+        ("kind, file", "zip(kinds, batch['file'])", "folder = os.path.join(out, kind)",
+         "file = file.replace('.jpg', '.png'); model(file).save(os.path.join(folder, file))"),
     ],
 )  # fmt: skip
 def test_the_folder_of_a_kind_of_samples(fields: str, items: str, folder: str, file: str) -> None:

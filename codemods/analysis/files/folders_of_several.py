@@ -73,8 +73,7 @@ def _given(module: SourceModule, name: ast.Name) -> list[ast.expr]:
     loops = (up for up in module.ancestors(name) if isinstance(up, (ast.For, ast.AsyncFor)))
     own = (found for up in loops if (found := _of_zip(up.target, up.iter, name.id)) is not None)
     found = next(own, None)
-    values = [v for v in assigned(module, name, name.id) if not any(_is_name(n, name.id) for n in walk(v))]
-    return values if found is None else [found]
+    return assigned(module, name, name.id) if found is None else [found]
 
 
 def _of_zip(target: ast.expr, walked: ast.expr, name: str) -> ast.expr | None:
@@ -104,7 +103,8 @@ def _made_of(module: SourceModule, node: ast.expr, depth: int) -> Iterator[tuple
 
 def _origins(module: SourceModule, name: ast.expr) -> Iterator[str]:
     """What a name was made of, as the innermost names and fields say; the name itself where nobody gives it a value."""
-    values = _given(module, name) if isinstance(name, ast.Name) else []
+    given = _given(module, name) if isinstance(name, ast.Name) else []
+    values = [v for v in given if not any(isinstance(n, ast.Name) and ast.unparse(n) == ast.unparse(name) for n in walk(v))]
     if not values:
         yield ast.unparse(name)
     for value in values:
