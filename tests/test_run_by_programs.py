@@ -172,6 +172,23 @@ def test_an_accelerator_that_shares_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("made", "alone"),
+    [
+        ("rows = accelerator.prepare(DataLoader(samples))", False),
+        ("rows = DataLoader(samples)\n    net, rows = accelerator.prepare(net, rows)", False),
+        ("rows = DataLoader(samples)\n    rows = accelerator.prepare_data_loader(rows)", False),
+        ("rows = DataLoader(samples)\n    net = accelerator.prepare(net)", True),
+        ("rows = prepare(DataLoader(samples))", True),
+    ],
+)
+def test_an_accelerator_that_shares_out_a_loader(made: str, alone: bool) -> None:
+    source = "from accelerate import Accelerator\nfrom torch.utils.data import DataLoader\nfrom own import prepare\n\n\n"
+    source += f"def report(net, samples):\n    accelerator = Accelerator()\n    {made}\n    print([net(r) for r in rows])\n"
+    source += "\nif __name__ == '__main__':\n    report(load(), read())\n"
+    assert nobody({"lib.py": source}) is alone
+
+
+@pytest.mark.parametrize(
     ("text", "is_run"),
     [
         ('__all__ = ["Tool"]', False),

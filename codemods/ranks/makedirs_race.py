@@ -141,7 +141,8 @@ class MakedirsRace(DdpCodemod):
       several processes calls the function.
     - Where no program of the project comes with several processes, and where the Trainer has one device.
     - Where no way is shown on which every rank comes; a folder named after a sample of the rank's own batch, and the
-      folder round a file that both bear its name (`f"{token}/{token}.png"`).
+      folder round a file that both bear its name (`f"{token}/{token}.png"`); but not where the sample brings the name of the file
+      along (`os.path.join(root, kind, name)`), or the folder is the first of the path from which the file has its name.
     - Where the folder is there before the ranks ask: made above the start of the processes, by the program's entry, or above
       Lightning's `fit`, which starts the others (not under torchrun or Slurm, nor on several nodes); by a `SummaryWriter(p)` or
       `makedirs(p, exist_ok=True)` above, so that the test for it is never true; by a Trainer of transformers that has run.

@@ -99,7 +99,8 @@ class UnguardedFileIo(DdpCodemod):
     the smallest block of them under a test for rank 0. Where no such test is at hand, it reports what every rank writes anew,
     moves or takes away under one name: above the start of the process group, in helpers whose callers show the processes, on the
     module level of a script that `mp.spawn` imports again in each process, and a log that each
-    rank opens anew (`FileHandler(path, "w")`), also where a helper that answers 0 without a process group keeps it to rank 0,
+    rank opens anew (`FileHandler(path, "w")`) or rotates by itself (`TimedRotatingFileHandler(path)`,
+    `RotatingFileHandler(path, maxBytes=n)`), also where a helper that answers 0 without a process group keeps it to rank 0,
     and is asked above the start of the group. It reports a folder that every rank takes away (`rm -rf`, too) and that is made
     again behind it without a wait. What a Lightning script moves away above `fit` is reported as what its later
     processes no longer find. It names the way by which every rank comes there.

@@ -7,6 +7,7 @@ import pytest
 
 from codemods.analysis.ranks.rank_tests import split_of
 from codemods.analysis.ranks.several_processes import is_of_one_process
+from codemods.api.findings import Applicability
 from codemods.checkpoints.unguarded_save import UnguardedSave
 from codemods.files.source import SourceModule
 from codemods.ranks.makedirs_race import MakedirsRace
@@ -919,6 +920,61 @@ def test_a_folder_for_each_item_of_a_share(folder: str) -> None:
 def test_the_folder_round_a_file_that_both_bear_the_name_of_a_sample(path: str, own: bool) -> None:
     source = OF_ITEMS.format(folder="folder = os.path.dirname(path)").replace("os.path.join(out, names[0])", path)
     assert bool(findings_of(MakedirsRace, source)) is not own
+
+
+OF_FIELDS = (
+    "import os\nimport torch\nimport torch.distributed as dist\nfrom torch.utils.data import DataLoader, DistributedSampler\n\n\n"
+    "def render(model, data, out):\n    dist.init_process_group('nccl')\n"
+    "    for batch in DataLoader(data, sampler=DistributedSampler(data)):\n        kinds = batch['kind']\n"
+    "        for {fields} in {items}:\n            {folder}\n            if not os.path.exists(folder):\n"
+    "                os.makedirs(folder)\n            {file}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "items", "folder", "file"),
+    [
+        ("kind, file", "zip(kinds, batch['file'])", "folder = os.path.join(out, kind)",
+         "model(file).save(os.path.join(folder, file))"),
+        ("i, (kind, file)", "enumerate(zip(kinds, batch['file']))", "folder = f'{out}/{kind}'",
+         "model(file).save(f'{out}/{kind}/{file}')"),
+        ("kind, file", "zip(batch['kind'], batch['file'])", "folder = out + '/' + kind",
+         "torch.save(model(file), out + '/' + kind + '/' + file)"),
+        ("file", "batch['file']", "folder = os.path.join(out, file.split('/')[0])",
+         "model(file).save(os.path.join(folder, f'{os.path.basename(file)}.png'))"),
+        ("file", "batch['file']", "top = file.split(os.sep)[0]; folder = os.path.join(out, top)",
+         "last = file.split('/')[-1]; model(file).save(f'{folder}/{last}')"),
+        ("file", "batch['file']", "folder = os.path.join(out, 'x'); folder = os.path.join(folder, file.split('/')[0])",
+         "model(file).save(f'{folder}/{os.path.basename(file)}.png')"),
+        ("kind, file", "zip(kinds, batch['file'])", "folder = os.path.join(out, kind)",
+         "file = file.replace('.jpg', '.png'); model(file).save(os.path.join(folder, file))"),
+    ],
+)  # fmt: skip
+def test_the_folder_of_a_kind_of_samples(fields: str, items: str, folder: str, file: str) -> None:
+    before = OF_FIELDS.format(fields=fields, items=items, folder=folder, file=file)
+    found = findings_of(MakedirsRace, before)
+    assert len(found) == 1 and found[0].applicability is Applicability.SAFE and "samples that several ranks" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("folder", "file"),
+    [
+        ("folder = os.path.join(out, file)", "model(kind).save(os.path.join(folder, 'image.png'))"),
+        ("folder = os.path.join(out, file)", "model(kind).save(os.path.join(folder, file))"),
+        ("folder = os.path.join(out, file)", "name = file; model(kind).save(os.path.join(folder, name))"),
+        ("folder = os.path.join(out, file)", "model(kind).save(os.path.join(folder, f'{kind}.png'))"),
+        ("folder = os.path.join(out, file)", "os.makedirs(os.path.join(folder, kind), exist_ok=True)"),
+        ("folder = os.path.join(out, file)", "inner = os.path.join(folder, kind); os.makedirs(inner, exist_ok=True)"),
+        ("folder = os.path.join(out, file)", "model(kind).save(os.path.join(folder, STYLE))"),
+        ("folder = os.path.join(out, file)", "model(kind).save(os.path.join(out, kind))"),
+        ("folder = os.path.join(out, file.split('/')[-1])", "model(kind).save(f'{folder}/{os.path.basename(file)}')"),
+        ("folder = os.path.join(out, file.split('_')[0])", "model(kind).save(f'{folder}/{os.path.basename(file)}')"),
+        ("folder = os.path.join(out, kind.split('/')[0])", "model(kind).save(f'{folder}/{os.path.basename(file)}.png')"),
+    ],
+)
+def test_a_folder_that_one_sample_has_for_itself(folder: str, file: str) -> None:
+    source = OF_FIELDS.format(fields="kind, file", items="zip(kinds, batch['file'])", folder=folder, file=file)
+    check_nothing(MakedirsRace, source)
 
 
 MPI = {

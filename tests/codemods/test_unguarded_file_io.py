@@ -743,6 +743,47 @@ def test_lines_that_are_added_and_logs_of_each_process(opened: str) -> None:
     check_nothing(UnguardedFileIo, LOG.format(opened=opened), files={"train.py": LOGGED}, path="log.py")
 
 
+@pytest.mark.parametrize(
+    ("opened", "harm"),
+    [
+        ("self.handler = logging.handlers.TimedRotatingFileHandler(path, when='midnight')", "renames it under the others"),
+        ("self.handler = logging.handlers.RotatingFileHandler(path, 'a', 10_000, 3)", "renames it under the others"),
+        ("self.handler = RotatingFileHandler(path, maxBytes=LIMIT, backupCount=KEPT)", "renames it under the others"),
+        ("logging.getLogger().addHandler(RotatingFileHandler(path, maxBytes=LIMIT))", "empties the full log by itself"),
+    ],
+)
+def test_a_log_that_every_rank_rotates_is_told(opened: str, harm: str) -> None:
+    source = "import logging.handlers\nfrom logging.handlers import RotatingFileHandler\n" + LOG.format(opened=opened)
+    found = findings_of(UnguardedFileIo, source, {"train.py": LOGGED}, path="log.py")
+    assert len(found) == 1 and found[0].path == "train.py" and harm in found[0].message
+
+
+def test_a_rotating_log_whose_opener_is_told_to_add_to_it() -> None:
+    source = "from logging.handlers import RotatingFileHandler as Rolling\n\n\ndef open_log(path, mode='a'):\n" \
+        "    return Rolling(path, mode, maxBytes=1000)\n"
+    files = {"train.py": OPENED_BY.format(call="open_log(path, 'a')")}
+    found = findings_of(UnguardedFileIo, source, files, path="log.py")
+    assert len(found) == 1 and "empties the full log by itself" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("opened", "call"),
+    [
+        ("RotatingFileHandler(path)", "open_log(path)"),
+        ("RotatingFileHandler(path, maxBytes=0, backupCount=5)", "open_log(path)"),
+        ("RotatingFileHandler(path, *options)", "open_log(path)"),
+        ("WatchedFileHandler(path)", "open_log(path)"),
+        ("TimedRotatingFileHandler(path)", "open_log(f'{path}.{dist.get_rank()}')"),
+        ("TimedRotatingFileHandler(f'{path}.{os.getpid()}')", "open_log(path)"),
+        ("TimedRotatingFileHandler(path)", "dist.get_rank() == 0 and open_log(path)"),
+    ],
+)
+def test_a_log_that_no_rank_or_one_alone_rotates(opened: str, call: str) -> None:
+    names = "RotatingFileHandler, TimedRotatingFileHandler, WatchedFileHandler"
+    source = f"import os\nfrom logging.handlers import {names}\n\n\ndef open_log(path):\n    return {opened}\n"
+    check_nothing(UnguardedFileIo, source, files={"train.py": OPENED_BY.format(call=call)}, path="log.py")
+
+
 def test_a_log_of_scripts_that_one_process_runs() -> None:
     opened = "logging.basicConfig(filename=path, filemode='w')"
     alone = "from log import Log\n\nif __name__ == '__main__':\n    Log('export.txt')\n"

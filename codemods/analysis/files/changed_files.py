@@ -7,6 +7,7 @@ import re
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.files.file_calls import Act, FileCall, file_call
+from codemods.analysis.files.rotating_logs import rotates
 from codemods.analysis.files.written_saves import is_in_memory
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, is_parameter, last, qualified
@@ -24,7 +25,7 @@ def changed(module: SourceModule, call: ast.Call) -> FileCall | None:
     name = qualified(module, call.func)
     if name == "lmdb.open":
         return None  # who writes there waits for the others: it is those who read too early that lose
-    if is_log(module, call) and not _empties(module, call):
+    if is_log(module, call) and not _empties(module, call) and not rotates(module, call):
         return None  # lines that are added stay those of their rank
     if name in MOVES and call.args:
         return FileCall(call, call.args[0], found.act)  # the second rank no longer finds what it is to move

@@ -8,6 +8,7 @@ from enum import Enum
 
 from codemods.analysis.files.files_of_objects import dumps_config, is_filled, is_tokenizer, is_writer, saves_itself
 from codemods.analysis.files.opened_paths import opened_by
+from codemods.analysis.files.rotating_logs import HANDLERS
 from codemods.analysis.names import last, qualified
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -38,7 +39,7 @@ _FUNCTIONS: dict[str, tuple[Act, int]] = {
                      "os.replace", "os.symlink", "os.link", "urllib.request.urlretrieve", "torch.hub.download_url_to_file",
                      "gdown.download", "wget.download"), (Act.WRITES, 1)),
     **dict.fromkeys(("numpy.save", "numpy.savez", "numpy.savetxt", "numpy.savez_compressed", "soundfile.write", "torchaudio.save",
-                     "logging.FileHandler",
+                     "logging.FileHandler", *HANDLERS,
                      "cv2.imwrite", "imageio.imwrite", "imageio.imsave", "imageio.mimsave", "imageio.mimwrite",
                      "imageio.v2.imwrite", "imageio.v2.mimsave", "imageio.v3.imwrite", "matplotlib.pyplot.imsave",
                      "skimage.io.imsave", "scipy.io.savemat", "scipy.io.wavfile.write", "scipy.sparse.save_npz",

@@ -19,6 +19,7 @@ from codemods.analysis.files.filled_on_demand import filled_on_demand, is_a_prog
 from codemods.analysis.files.found_by_later_ranks import is_found_by_later_ranks
 from codemods.analysis.files.own_draws import is_named_by_draw
 from codemods.analysis.files.own_paths import callers_of, is_path_of_one, leads_to
+from codemods.analysis.files.rotating_logs import rotates
 from codemods.analysis.files.rounds_of_own import in_own_rounds
 from codemods.analysis.files.shared_places import is_of_one_item
 from codemods.analysis.files.taken_away import asking_round, is_a_person_asked, is_made_anew, made_of, puts_up_with_it
@@ -291,6 +292,8 @@ def _is_added_to(module: SourceModule, found: FileCall, way: Way) -> bool:
     function = module.function_of(found.call)
     if function is None or len(way.frames) < 2 or not isinstance(way.frames[1][1], ast.Call):
         return False
+    if rotates(module, found.call):
+        return False  # it is moved away, whatever is added to it
     given = arguments_of(function, way.frames[1][1])
     modes = [given.get(m.id) for m in modes_of_log(found.call) if isinstance(m, ast.Name)] if is_log(module, found.call) else []
     return any(isinstance(m, ast.Constant) and m.value != "w" for m in modes)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import string
+from collections.abc import Sequence
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import dotted, last
 from codemods.files.source import SourceModule
 
-_Part = str | ast.expr
+Part = str | ast.expr
 _JOINS = frozenset({"os.path.join", "osp.join", "path.join", "join"})
 
 
@@ -22,15 +23,15 @@ def is_folder_of_the_sample(module: SourceModule, folder: ast.expr) -> bool:
         return False
     path = folder.args[0]
     values = assigned(module, path, path.id) if isinstance(path, ast.Name) else [path]
-    parts = list(_parts(values[0])) if len(values) == 1 else []
+    parts = list(parts_of(values[0])) if len(values) == 1 else []
     ends = [i for i, part in enumerate(parts) if part == "/"]
     if not ends:
         return False
-    above, file = (_named(half) for half in (parts[: ends[-1]], parts[ends[-1] :]))
+    above, file = (named_in(half) for half in (parts[: ends[-1]], parts[ends[-1] :]))
     return bool(file) and file <= above
 
 
-def _named(parts: list[_Part]) -> set[str]:
+def named_in(parts: Sequence[Part]) -> set[str]:
     """What the values name, as far as a name, a field or an item goes: `names[0]` of `names[0] + ".png"`."""
     found: set[str] = set()
     left: list[ast.AST] = [p for p in parts if isinstance(p, ast.expr)]
@@ -43,34 +44,36 @@ def _named(parts: list[_Part]) -> set[str]:
     return found
 
 
-def _parts(path: ast.expr) -> list[_Part]:
+def parts_of(path: ast.expr) -> list[Part]:
     """The texts and values that a path is put together from, with a "/" of its own between folders."""
     if isinstance(path, ast.Call) and dotted(path.func) in _JOINS:
-        between: list[_Part] = []
+        between: list[Part] = []
         for i, arg in enumerate(path.args):
-            between += [*(["/"] if i else []), *_parts(arg)]
+            between += [*(["/"] if i else []), *parts_of(arg)]
         return between
     if isinstance(path, ast.JoinedStr):
-        return [p for v in path.values for p in (_parts(v) if isinstance(v, ast.Constant) else [getattr(v, "value", v)])]
+        return [p for v in path.values for p in (parts_of(v) if isinstance(v, ast.Constant) else [getattr(v, "value", v)])]
     if isinstance(path, ast.Constant) and isinstance(path.value, str):
         return [p for i, text in enumerate(path.value.split("/")) for p in (["/", text] if i else [text])]
     if isinstance(path, ast.BinOp) and isinstance(path.op, ast.Add):
-        return [*_parts(path.left), *_parts(path.right)]
+        return [*parts_of(path.left), *parts_of(path.right)]
+    if isinstance(path, ast.BinOp) and isinstance(path.op, ast.Div):
+        return [*parts_of(path.left), "/", *parts_of(path.right)]
     called = path.func if isinstance(path, ast.Call) else None
     if isinstance(path, ast.Call) and isinstance(called, ast.Attribute) and called.attr == "format" and not path.keywords:
         return _formatted(called.value, path.args) or [path]
     return [path]
 
 
-def _formatted(text: ast.expr, given: list[ast.expr]) -> list[_Part]:
+def _formatted(text: ast.expr, given: list[ast.expr]) -> list[Part]:
     """The parts of `"{}/{}.ply".format(a, b)`; none where the places are named or numbered."""
     if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
         return []
-    out: list[_Part] = []
+    out: list[Part] = []
     left = list(given)
     try:
         for literal, field, _, _ in string.Formatter().parse(text.value):
-            out += _parts(ast.Constant(literal))
+            out += parts_of(ast.Constant(literal))
             if field is not None:
                 if field or not left:
                     return []

@@ -11,6 +11,7 @@ from codemods.analysis.files.filled_on_demand import is_asked_for
 from codemods.analysis.files.own_contents import own_among, own_in
 from codemods.analysis.files.own_results import Filled, filled_by_batches
 from codemods.analysis.files.read_at_import import read_at_import
+from codemods.analysis.files.rotating_logs import keeps_copies, rotates
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
 from codemods.analysis.files.taken_away import puts_up_with_it
 from codemods.analysis.files.tests_at_hand import test_at_hand
@@ -39,9 +40,17 @@ def message_of(found: FileOfAll) -> str:
         return f"{who} takes `{what}` away: the second one raises FileNotFoundError"
     if found.file.act is Act.FILLS:
         return f"{who} fills `{what}`: FileExistsError, or a torn copy"
+    if rotates(found.home, found.file.call):
+        return f"{who} logs into `{what}`: {_harm_of_rotating(found)}"
     if qualified(found.home, found.file.call.func).startswith("logging."):
         return f"{who} writes `{what}`: each rank empties the log as it opens it, and what others have logged is lost"
     return f"{who} writes `{what}`: the ranks overwrite each other's output"
+
+
+def _harm_of_rotating(found: FileOfAll) -> str:
+    if not keeps_copies(found.home, found.file.call):
+        return "each rank empties the full log by itself, and what others have logged is lost"
+    return "each rank rotates the log by itself, which renames it under the others, and kept logs are overwritten"
 
 
 def gathered_first(own: Filled) -> str:

@@ -7,6 +7,7 @@ import re
 
 from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_in_importers
 from codemods.analysis.files.every_rank import way_of_every_rank
+from codemods.analysis.files.folders_of_several import holds_several
 from codemods.analysis.files.sample_folders import is_folder_of_the_sample
 from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.output.effects import names_rank
@@ -88,11 +89,13 @@ def is_of_own_data(project: Project, module: SourceModule, call: ast.Call) -> bo
     """True for a folder that is named after what this rank alone has: a sample of its batch, its rank.
 
     The folder round such a file (`os.path.dirname(out)`) is not, unless it bears the name of the same sample: samples of several
-    ranks lie in it.
+    ranks lie in it. Nor is one in which the file has a name of its own: `join(root, kind, name)`.
     """
     cause = variance(project).argument(module, call, 0).cause if call.args else Cause.SAME
     if cause is Cause.DATA and _ROUND_FILES.search(origin_text(module, call.args[0])):
         return is_folder_of_the_sample(module, call.args[0])
+    if cause is Cause.DATA and holds_several(project, module, call.args[0]):
+        return False
     return cause in (Cause.RANK, Cause.DATA)
 
 

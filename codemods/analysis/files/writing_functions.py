@@ -24,6 +24,7 @@ WRITES = Site(
     rb"(?:(?:save|dump|writ|to_(?:csv|json|excel|parquet|pickle|feather|hdf|html)|tofile|remove|rmtree|make_archive|rename"
     rb"|unlink|copy|move)\w*\(|open\w*\("
     rb"(?!" + _OPENED_TO_READ + rb"))|\bshutil\.(?!which\b)|\bos\.remove\("
+    rb"|\b(?:Timed)?RotatingFileHandler\("
     rb"|\bFileHandler\((?:[^\n]*(?:[\"']w[+bt]*[\"']|mode=\w|,[ ]*\w+\))|[ \t]*\r?\n)|\bfilemode\s*=\s*(?:[\"']w|[a-z])"
     rb"|\(f?[\"']rm -|[\"']rm[\"'],",
     b"open", b"save", b"dump", b"writ", b"to_csv", b"to_json", b"to_excel", b"to_parquet", b"to_pickle", b"to_feather",

@@ -38,6 +38,7 @@ from codemods.analysis.ranks.outside_calls import (
     is_hook_of_a_fitted_module,
 )
 from codemods.analysis.ranks.pool_workers import is_of_a_pool
+from codemods.analysis.ranks.prepared_loaders import prepares_a_loader
 from codemods.analysis.ranks.registered import is_by_unused_key
 from codemods.analysis.ranks.registered_models import makers_of
 from codemods.analysis.ranks.several_processes import is_of_one_process
@@ -134,7 +135,7 @@ def _shares_nothing(module: SourceModule) -> bool:
 
     Each process would do all of it: such a program looks at samples, and is run as one.
     """
-    return module.holds(b"Accelerator(") and _SHARES.search(module.data) is None
+    return module.holds(b"Accelerator(") and _SHARES.search(module.data) is None and not prepares_a_loader(module)
 
 
 def has_programs(project: Project) -> bool:
