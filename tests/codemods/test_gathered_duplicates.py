@@ -745,3 +745,17 @@ def test_a_count_that_only_weighs_losses(use: str) -> None:
 def test_a_count_of_more_than_losses(use: str) -> None:
     source = raw("dist.all_reduce(hits)", use).replace("return hits / len(data)", "return loss")
     check_told(GatheredDuplicates, source, reason="share without padding")
+
+
+@pytest.mark.parametrize(
+    ("sampler", "told"),
+    [("DistributedSampler(data, shuffle=False)", True), ("DistributedSampler(data, even_divisible=True, shuffle=False)", True),
+     ("DistributedSampler(data, even_divisible=False, shuffle=False)", False),
+     ("DistributedSampler(data, even_divisible=exact, shuffle=False)", False)],
+)  # fmt: skip
+def test_the_sampler_of_monai(sampler: str, told: bool) -> None:
+    source = raw("dist.all_reduce(hits)", sampler=sampler).replace("torch.utils.data", "monai.data")
+    if told:
+        check_told(GatheredDuplicates, source, reason="share without padding")
+    else:
+        check_nothing(GatheredDuplicates, source)
