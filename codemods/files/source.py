@@ -9,7 +9,6 @@ from functools import cached_property, wraps
 from typing import TypeVar
 
 from codemods.api.findings import Span
-from codemods.data.star_names import APART, BROUGHT
 from codemods.files.nodes import (
     FunctionNode,
     called_name,
@@ -24,6 +23,7 @@ from codemods.files.nodes import (
 )
 from codemods.files.reading import BOM, Unreadable, decode, parse_text
 from codemods.files.spelling import own_names, unify
+from codemods.files.star_names import APART, BROUGHT
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 

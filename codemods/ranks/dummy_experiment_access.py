@@ -77,7 +77,7 @@ class DummyExperimentAccess(DdpCodemod):
     - Values that are read (`experiment.dir`, `.id`, `.name` …), reported: the other ranks have none. `logger.save_dir` and
       `logger.version` are there on every rank; else broadcast what rank 0 has.
     - What `isinstance` or `type(...) ==` is asked of, and what stands under such a test: the dummy's values are of no such type.
-    - What is taken of a method's result, reported, and said nothing of where the result is tested, or the taking stands in a `try`.
+    - What is taken of a method's result, reported; said nothing of where the result is tested, or the taking is in a `try`.
     - A name or an id inside a formatted string: it does no harm.
     - Plain calls on the experiment (`experiment.log(...)`, `add_scalar`): the dummy takes them.
     - What stands under a test or decorator for rank 0 already, or is called only from there.
@@ -129,9 +129,9 @@ class DummyExperimentAccess(DdpCodemod):
                     continue
                 done.add(id(statement))
                 yield self._told(module, node)
-        for found in taken_from_none(module):
-            if not any(_is_on_one_rank(project, module, node) for node in (found.call, found.taken)):
-                yield self._told_none(module, found)
+        for part in taken_from_none(module):
+            if not any(_is_on_one_rank(project, module, node) for node in (part.call, part.taken)):
+                yield self._told_none(module, part)
 
     def _told_none(self, module: SourceModule, found: TakenFromNone) -> Finding:
         what = " ".join(module.text_of(found.call.func).split())

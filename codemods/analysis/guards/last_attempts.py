@@ -43,8 +43,9 @@ def _ends_the_program(module: SourceModule, attempt: ast.Try) -> bool:
         return _is_last_of_the_program(module, attempt)
     if function.body[-1] is not attempt:
         return False
-    statements = (module.statement_of(c) for c in module.calls_named(function.name) if dotted(c.func) == function.name)
-    return any(isinstance(s, ast.Expr) and module.function_of(s) is None and _is_last_of_the_program(module, s) for s in statements)
+    calls = [c for c in module.calls_named(function.name) if dotted(c.func) == function.name and module.function_of(c) is None]
+    statements = (module.statement_of(c) for c in calls)
+    return any(isinstance(s, ast.Expr) and _is_last_of_the_program(module, s) for s in statements)
 
 
 def _is_last_of_the_program(module: SourceModule, statement: ast.stmt) -> bool:

@@ -36,6 +36,7 @@ _KEEPS = frozenset({"append", "put", "set", "send", "add", "update", "write"})
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 
 
+_NO_RUN = "no run of training, and no more than a few collectives, are seen in the attempt"
 _TOLD = "the handler, or the `finally`, lets the error out, ends the process with a status, or may warn others"
 
 
@@ -71,7 +72,7 @@ def swallowed(project: Project, module: SourceModule) -> Iterator[Swallowed]:
         meeting = met_behind or (_run_in(project, state, attempt.body) if state is not None else None)
         if meeting is None and state is not None:
             meeting = waited_for_at_the_end(project, module, attempt, _meets(state, attempt.body))
-        if meeting is None and left(module, attempt, "no run of training, and no more than a few collectives, are seen in the attempt"):
+        if meeting is None and left(module, attempt, _NO_RUN):
             continue
         if state is None or meeting is None or (_meets(state, handler.body) and left(module, attempt, "the handler meets them")):
             continue

@@ -75,9 +75,13 @@ def _joins_by_own_function(project: Project, module: SourceModule) -> bool:
         if dotted(call.func).partition(".")[0] not in leading:
             continue
         site = called_function(project, module, call)
-        if site is not None and project.keep(("joins the group", site.key), lambda site=site: _joins_below(project, site, _HOPS)):
+        if site is not None and _joins_at_last(project, site):
             return True
     return False
+
+
+def _joins_at_last(project: Project, site: FunctionSite) -> bool:
+    return project.keep(("joins the group", site.key), lambda: _joins_below(project, site, _HOPS))
 
 
 def _joins_below(project: Project, site: FunctionSite, hops: int) -> bool:
