@@ -103,3 +103,37 @@ def test_what_no_run_comes_to_shows_no_processes(imports: str, wrap: str) -> Non
 def test_a_checked_folder_that_is_a_package_itself() -> None:
     """What it is called outside, no file of it says."""
     assert not parallel("net.py", **{"__init__.py": "from .net import Net\n", "net.py": NET, "run.py": RUN.format("import math")})
+
+
+JOINING = """\
+import json
+import torch.distributed as dist
+
+
+def join(args):
+    dist.init_process_group("gloo")
+
+
+def set_up(args):
+    {below}
+    return args
+
+
+def read(path):
+    return json.load(open(path))
+"""
+STARTS = "from parts.start import set_up\n\n\ndef main(args):\n    set_up(args)\n"
+
+
+@pytest.mark.parametrize(
+    "below",
+    ["join(args)", "if args.rank >= 0:\n        join(args)", "from parts.deep import enter\n    enter(args)"],
+)  # fmt: skip
+def test_a_program_whose_start_leaves_the_join_to_another_function(below: str) -> None:
+    deep = "import torch.distributed as dist\n\n\ndef enter(args):\n    dist.init_process_group()\n"
+    assert parallel("run.py", **{"run.py": STARTS, "parts/start.py": JOINING.format(below=below), "parts/deep.py": deep})
+
+
+@pytest.mark.parametrize("below", ["read(args)", "print(join)", "args.join(args)"])
+def test_a_start_that_joins_nothing(below: str) -> None:
+    assert not parallel("run.py", **{"run.py": STARTS, "parts/start.py": JOINING.format(below=below)})

@@ -23,6 +23,7 @@ from codemods.files.nodes import (
 )
 from codemods.files.reading import BOM, Unreadable, decode, parse_text
 from codemods.files.spelling import own_names, unify
+from codemods.files.star_names import APART, BROUGHT
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 
@@ -63,6 +64,15 @@ class Import:
         if not self.name:
             return self.module
         return self.module + self.name if self.module.endswith(".") else f"{self.module}.{self.name}"
+
+
+def brought_by_stars(stars: Sequence[Import], data: bytes) -> Iterator[tuple[str, Import]]:
+    """The names that known packages bring by `import *`, as far as the file holds them and no later star may bring another."""
+    for i, star in enumerate(stars):
+        if all(later.module.partition(".")[0] in APART for later in stars[i + 1 :]):
+            for name in sorted(BROUGHT.get(star.module, ())):
+                if name.encode() in data:
+                    yield name, Import(star.module, name, star.node)
 
 
 def suppression_in(comment: str, line: int, column: int) -> Suppression | None:
@@ -321,6 +331,9 @@ class SourceModule:
             module = "." * source.level + (source.module or "")
             for alias in source.names:
                 out.setdefault(alias.asname or alias.name, []).append(Import(module, alias.name, source))
+        if "*" in out:
+            for name, brought in brought_by_stars(out["*"], self.data):
+                out.setdefault(name, [brought])
         for own in self.tree.body:
             if isinstance(own, ast.ClassDef) and own.name in out and self._is_hidden(own, out[own.name]):
                 del out[own.name]

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted
+from codemods.analysis.output.dummy_experiments import TakenFromNone, is_experiment, taken_from_none
 from codemods.analysis.output.early_ranks import under_such_a_test
 from codemods.analysis.output.effects import Kind, effects_of, phrases
 from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import guard_for
-from codemods.analysis.output.natures import values_of
 from codemods.analysis.positions import behind
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.api.codemod import DdpCodemod
@@ -33,7 +33,8 @@ class DummyExperimentAccess(DdpCodemod):
 
     ## What it does
     Finds `logger.experiment.config.update(...)`, items set in `experiment.config` or `experiment.summary`, and values such as
-    `experiment.dir`, that every rank reaches; puts the calls and the items under a test for rank 0.
+    `experiment.dir`, that every rank reaches; puts the calls and the items under a test for rank 0. Finds what is taken of what a
+    method gives back (`experiment.use_artifact(…).download()`), which is None on the other ranks.
 
     ## Why it matters
     On the other ranks Lightning's loggers answer with a dummy, each attribute of which is a function that does nothing. So
@@ -76,6 +77,7 @@ class DummyExperimentAccess(DdpCodemod):
     - Values that are read (`experiment.dir`, `.id`, `.name` …), reported: the other ranks have none. `logger.save_dir` and
       `logger.version` are there on every rank; else broadcast what rank 0 has.
     - What `isinstance` or `type(...) ==` is asked of, and what stands under such a test: the dummy's values are of no such type.
+    - What is taken of a method's result, reported; said nothing of where the result is tested, or the taking is in a `try`.
     - A name or an id inside a formatted string: it does no harm.
     - Plain calls on the experiment (`experiment.log(...)`, `add_scalar`): the dummy takes them.
     - What stands under a test or decorator for rank 0 already, or is called only from there.
@@ -95,6 +97,7 @@ class DummyExperimentAccess(DdpCodemod):
     TRIGGERS = ((b".experiment",), (b"ightning", b"def on_", b"_step("))
     SITES = (re.compile(
         rb"\.experiment[ \t]*(?:\r?\n|\.(?:config|summary|dir|id|name|path|url|log_dir|project|entity|notes|step|start_time)\b)"
+        rb"|=[ \t]*(?:await[ \t]+)?[\w.]+\.experiment\.\w+\(|\.experiment\.\w+\([^\n]*\)[.\[]"
     ),)
     READS_TESTS = False
 
@@ -126,6 +129,20 @@ class DummyExperimentAccess(DdpCodemod):
                     continue
                 done.add(id(statement))
                 yield self._told(module, node)
+        for part in taken_from_none(module):
+            if not any(_is_on_one_rank(project, module, node) for node in (part.call, part.taken)):
+                yield self._told_none(module, part)
+
+    def _told_none(self, module: SourceModule, found: TakenFromNone) -> Finding:
+        what = " ".join(module.text_of(found.call.func).split())
+        part = f"`.{found.taken.attr}`" if isinstance(found.taken, ast.Attribute) else "an item"
+        return self.finding(
+            module, found.taken,
+            f"{part} is taken of what `{what}(…)` gives back, but the experiment is a dummy on all but rank 0: there it is None, "
+            "and they end with an error",
+            evidence=[Evidence("static", "on the other ranks this call gives back None", module.path, found.call.lineno)],
+            reason="make the call on rank 0 alone, and let the other ranks wait for what comes of it, a file or a path",
+        )  # fmt: skip
 
     def _guard(
         self, module: SourceModule, project: Project, run: list[ast.stmt], node: ast.Attribute
@@ -160,26 +177,15 @@ class DummyExperimentAccess(DdpCodemod):
         return self.finding(module, node, message, reason=reason)
 
 
+def _is_on_one_rank(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    return ranks_reaching(project, module, node).some or under_such_a_test(project, module, module.statement_of(node))
+
+
 def _is_of_dummy(module: SourceModule, node: ast.Attribute) -> bool:
     """True for `….experiment.x` of a logger, be the experiment written there or bound to a name."""
     if node.attr not in _PARTS and node.attr not in _VALUES:
         return False
-    owner = node.value
-    if isinstance(owner, ast.Attribute):
-        return owner.attr == "experiment" and _is_logger(owner.value)
-    if not isinstance(owner, ast.Name):
-        return False
-    values = values_of(module, owner)
-    return bool(values) and all(
-        isinstance(v, ast.Attribute) and v.attr == "experiment" and _is_logger(v.value) for v in values
-    )
-
-
-def _is_logger(node: ast.expr) -> bool:
-    """True for `logger`, `self.logger`, `trainer.logger`, `wandb_logger`, `loggers[0]`."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return "logger" in last(dotted(node)).lower()
+    return is_experiment(module, node.value)
 
 
 def _is_label(module: SourceModule, node: ast.Attribute) -> bool:

@@ -26,9 +26,10 @@ class SwallowedByOneRank(DdpCodemod):
     ## What it does
     Finds `except:`, `except Exception:`, loguru's `logger.catch` and `contextlib.suppress(Exception)` round the training of
     a rank, also in a decorator of the project that runs it, where nothing raises the error again, ends the process with a
-    status or takes the group down. Ends the handler with `raise`, or gives `logger.catch` the argument `reraise=True`
-    (unsafe). Reports a handler that runs the work a second time (`except torch.cuda.OutOfMemoryError: train(…)`) where the
-    work starts the process group itself.
+    status or takes the group down. So does it with a handler that is the last thing a program does, round a function that goes
+    through its share and waits once, before the results are put together. Ends the handler with `raise`, or gives
+    `logger.catch` the argument `reraise=True` (unsafe). Reports a handler that runs the work a second time (`except
+    torch.cuda.OutOfMemoryError: train(…)`) where the work starts the process group itself.
 
     ## Why it matters
     Errors come to ranks one by one: a damaged sample, a full memory, a lost file. The rank that swallows its error goes on to
@@ -79,7 +80,8 @@ class SwallowedByOneRank(DdpCodemod):
     - Says nothing of handlers for one kind of error (`KeyboardInterrupt`, `OSError`, `RuntimeError`).
     - Says nothing of a second run that asks for the group (`is_initialized`), or before which the group is taken down.
     - Says nothing inside a loop: there one round is given up, which is another mistake (DDP305).
-    - Says nothing of a `try` without training in it (one reduction, an import, a file), and of training by one rank alone.
+    - Says nothing of a `try` without training in it (one reduction, an import, a file) where the program goes on behind it, and
+      of training by one rank alone.
     - Reports a handler that calls `report` of Ray Train, which waits for the other workers.
     - Reports a handler that ends with `return`, `pass` or `sys.exit(0)`, and `contextlib.suppress`.
 

@@ -133,3 +133,43 @@ def test_what_stands_under_a_test_of_its_type_is_of_rank_0(asked: str) -> None:
     check_nothing(DummyExperimentAccess, hook(f"if self.named and {asked}:", change))
     other = asked.replace("type(self.logger.experiment.config)", "type(self.config)")
     assert findings_of(DummyExperimentAccess, hook(f"if self.named and {other}:", change))
+
+
+ARTIFACT = "self.logger.experiment.use_artifact('net:best')"
+
+
+@pytest.mark.parametrize(
+    ("lines", "part"),
+    [
+        ((f"{ARTIFACT}.download()",), "`.download`"),
+        ((f"kept = {ARTIFACT}", "self.folder = kept.download()"), "`.download`"),
+        (("run = self.logger.experiment", "kept = run.use_artifact('net:best')", "kept.download()"), "`.download`"),
+        (("run = self.trainer.logger.experiment.get_run('a')", "print(run['epoch'])"), "an item"),
+    ],
+)
+def test_what_is_taken_of_a_result(lines: tuple[str, ...], part: str) -> None:
+    found = check_told(DummyExperimentAccess, hook(*lines), reason="on rank 0 alone")
+    assert found.message.startswith(part)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (f"kept = {ARTIFACT}", "print(kept)"),
+        (f"kept = {ARTIFACT}", "if kept is not None:", "    kept.download()"),
+        (f"kept = {ARTIFACT}", "kept = kept or Kept()", "kept.download()"),
+        (f"kept = {ARTIFACT}", "kept = self.kept", "kept.download()"),
+        ("try:", f"    {ARTIFACT}.download()", "except AttributeError:", "    pass"),
+        ("if self.trainer.is_global_zero:", f"    {ARTIFACT}.download()"),
+        ("self.api.experiment.use_artifact('a').download()",),
+        ("self.logger.use_artifact('a').download()",),
+        (f"kept = {ARTIFACT}", "if self.trainer.global_rank == 0:", "    kept.download()"),
+    ],
+)
+def test_results_that_do_no_harm(lines: tuple[str, ...]) -> None:
+    check_nothing(DummyExperimentAccess, hook(*lines))
+
+
+def test_a_result_in_a_function_of_rank_zero() -> None:
+    source = hook(f"{ARTIFACT}.download()").replace("    def on", "    @rank_zero_only\n    def on")
+    check_nothing(DummyExperimentAccess, source.replace("import os", "from lightning.pytorch.utilities import rank_zero_only"))

@@ -939,3 +939,17 @@ def test_a_loop_of_two_modes_whose_other_loader_is_not_seen(old: str, new: str) 
     source = TWO_MODES.replace(old, new)
     source = source.replace("class Fit", "def join(rows):\n    for row in rows:\n        dist.all_reduce(row)\n\n\nclass Fit")
     check_nothing(GatheredDuplicates, source)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "told"),
+    [("DistributedSampler(data, shuffle=False)", True), ("DistributedSampler(data, even_divisible=True, shuffle=False)", True),
+     ("DistributedSampler(data, even_divisible=False, shuffle=False)", False),
+     ("DistributedSampler(data, even_divisible=exact, shuffle=False)", False)],
+)  # fmt: skip
+def test_the_sampler_of_monai(sampler: str, told: bool) -> None:
+    source = raw("dist.all_reduce(hits)", sampler=sampler).replace("torch.utils.data", "monai.data")
+    if told:
+        check_told(GatheredDuplicates, source, reason="share without padding")
+    else:
+        check_nothing(GatheredDuplicates, source)

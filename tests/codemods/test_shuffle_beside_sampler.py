@@ -54,6 +54,32 @@ def test_loaders_that_torch_refuses(source: str, old: str, new: str) -> None:
     check_transformed(RULE, HEAD + source, HEAD + source.replace(old, new))
 
 
+@pytest.mark.parametrize(
+    ("imports", "told"),
+    [
+        ("from monai.data import *", True),
+        ("from monai.data import *\nfrom monai.transforms import *\nfrom math import *", True),
+        ("from monai.data import DataLoader, DistributedSampler", True),
+        ("from torch.utils.data import *", True),
+        ("from monai.data import *\nfrom mine import *", False),  # may bring its own
+        ("from mine import *", False),
+        ("from monai.transforms import *", False),
+        ("from monai.data import *\n\n\nclass DataLoader:\n    pass\n\n", False),
+    ],
+)
+def test_names_that_a_star_brings(imports: str, told: bool) -> None:
+    source = f"import torch.distributed as dist\n{imports}\n\n\n{BY_TEST}".replace("(data)", "(dataset=data, shuffle=True)")
+    if told:
+        check_transformed(RULE, source, source.replace("shuffle=True, sampler", "shuffle=(sampler is None), sampler"))
+    else:
+        check_nothing(RULE, source)
+
+
+def test_a_sampler_of_monai_given_its_arguments_by_place() -> None:
+    source = f"from monai.data import DataLoader, DistributedSampler\n\n\n{BY_TEST}"
+    check_nothing(RULE, source.replace("(data)", "(data, True, 2, 0, True)"))
+
+
 def test_a_sampler_of_a_helper() -> None:
     helper = "def sampler_of(data, args):\n    return DistributedSampler(data) if args.distributed else None\n\n\n"
     loader = "def make(data, args):\n    part = sampler_of(data, args)\n    return DataLoader(data, shuffle=True, sampler=part)\n"

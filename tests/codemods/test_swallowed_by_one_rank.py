@@ -348,3 +348,60 @@ def test_a_decorator_round_the_work() -> None:
 )
 def test_decorators_that_are_right(what: str, source: str, work: str) -> None:
     check_nothing(SwallowedByOneRank, source, files={"train.py": work}, path="command.py")
+
+
+SCORED = """\
+import json
+import logging
+import os
+
+import torch.distributed as dist
+
+
+class Scorer:
+    def __init__(self, net):
+        self.net = net
+
+    def put_together(self, rows):
+        json.dump(rows, open(f"part-{{dist.get_rank()}}.json", "w"))
+        if dist.get_world_size() > 1:
+            dist.barrier()
+
+    def score(self, rows):
+        {work}
+        self.put_together(found)
+
+
+def main():
+    dist.init_process_group("gloo")
+    scorer = Scorer(len)
+    try:
+        scorer.score(os.listdir("rows"))
+    except Exception as error:
+        logging.exception(error)
+{behind}
+
+if __name__ == "__main__":
+    main()
+{last}"""
+LOOPED = "found = []\n        for row in rows[dist.get_rank()::dist.get_world_size()]:\n            found.append(self.net(row))"
+
+
+@pytest.mark.parametrize("name", ["score", "rank"])  # `scorer.rank(…)` asks for no rank: nobody takes its answer
+def test_a_program_that_ends_with_the_attempt(name: str) -> None:
+    source = SCORED.format(work=LOOPED, behind="", last="").replace("score(", f"{name}(")
+    found = findings_of(SwallowedByOneRank, source)
+    assert [len(f.fix.edits) if f.fix else 0 for f in found] == [1]
+    assert "torch.distributed.barrier" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("work", "behind", "last"),
+    [
+        ("found = [len(rows)]", "", ""),  # a tear-down, a hand-over
+        (LOOPED, "    print('ended')\n", ""),
+        (LOOPED, "", "    print('ended')\n"),
+    ],
+)
+def test_one_wait_in_an_attempt_is_no_run(work: str, behind: str, last: str) -> None:
+    check_nothing(SwallowedByOneRank, SCORED.format(work=work, behind=behind, last=last))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.guards.decorated_runs import run_by_decorator
+from codemods.analysis.guards.last_attempts import waited_for_at_the_end
 from codemods.analysis.handlers import takes
 from codemods.analysis.names import dotted, end_of, last, qualified
 from codemods.analysis.positions import behind, is_in_a_loop
@@ -35,6 +36,7 @@ _KEEPS = frozenset({"append", "put", "set", "send", "add", "update", "write"})
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 
 
+_NO_RUN = "no run of training, and no more than a few collectives, are seen in the attempt"
 _TOLD = "the handler, or the `finally`, lets the error out, ends the process with a status, or may warn others"
 
 
@@ -68,7 +70,9 @@ def swallowed(project: Project, module: SourceModule) -> Iterator[Swallowed]:
             continue
         state = _state_of(project, module, attempt)
         meeting = met_behind or (_run_in(project, state, attempt.body) if state is not None else None)
-        if meeting is None and left(module, attempt, "the ranks are not seen to wait for each other in the attempt"):
+        if meeting is None and state is not None:
+            meeting = waited_for_at_the_end(project, module, attempt, _meets(state, attempt.body))
+        if meeting is None and left(module, attempt, _NO_RUN):
             continue
         if state is None or meeting is None or (_meets(state, handler.body) and left(module, attempt, "the handler meets them")):
             continue

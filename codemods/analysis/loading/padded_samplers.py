@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassFacts
+from codemods.analysis.literals import is_true
 from codemods.analysis.loading.origins import Origin, Passed, made_facts, origins
 from codemods.analysis.loading.passes import training_passes
 from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of
@@ -109,8 +110,8 @@ def keeps_order(sampler: Origin) -> bool:
 
 def _pads(project: Project, module: SourceModule, call: ast.Call, passed: Passed) -> bool:
     given = next((k.value for k in call.keywords if k.arg == "drop_last"), call.args[5] if len(call.args) > 5 else None)
-    if any(k.arg is None for k in call.keywords):
-        return False
+    if any(k.arg is None or (k.arg == "even_divisible" and not is_true(k.value)) for k in call.keywords):
+        return False  # MONAI's sampler repeats nothing where that is False
     told = told_by_calls(project, module, given, passed) if given is not None else None
     return given is None or (isinstance(given, ast.Constant) and not given.value) or (told is not None and may_be_off(told))
 

@@ -116,11 +116,15 @@ def is_none(origin: Origin) -> bool:
 
 
 def is_distributed_sampler(project: Project, origin: Origin) -> bool:
-    """True for torch's own DistributedSampler."""
+    """True for torch's own DistributedSampler, and for MONAI's, which derives from it: its places are others, so it may only be
+    given the data set by place.
+    """
     if not origin.known or origin.path or not isinstance(origin.node, ast.Call):
         return False
     name = qualified(origin.module, origin.node.func)
-    return last(name) == "DistributedSampler" and family(name) == "torch"
+    if last(name) != "DistributedSampler":
+        return False
+    return family(name) == "torch" or (name.startswith("monai.data.") and len(origin.node.args) < 2)
 
 
 def is_epoch_heir(project: Project, origin: Origin) -> bool:

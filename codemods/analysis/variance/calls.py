@@ -108,6 +108,8 @@ def _of_rank(state: State, call: CallParts) -> Value | None:
         return from_environment(state, call.node)
     if call.end == "format" and (names_device(call.node.func) or _has_no_place(call.node.func)):
         return SAME
+    if isinstance(state.module.parent(call.node), ast.Expr):
+        return None  # `ranker.rank()`, whose answer nobody takes, does something
     return as_rank(state, call.node) if speaks_of_rank(call.end) else None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from posixpath import basename, dirname
 
-from codemods.analysis.call_graph import called_function
+from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_own_test, is_test_module, ranks_at, ranks_in_file, ranks_in_importers
 from codemods.analysis.importing import imports_of
@@ -23,6 +23,7 @@ from codemods.store.project import Project
 
 _PACKAGE = "__init__.py"
 _JOIN = "init_process_group"
+_HOPS = 2  # calls below a function that is called, down to the one that joins
 _PREPARES = "Accelerator"  # it joins the group when it is made
 _DERIVED = lazy(rb"\bclass[ \t\\]+\w+[^\n:(]*\(\s*[^)\s]")
 
@@ -59,7 +60,10 @@ def _starters(project: Project) -> set[str]:
 
 
 def _joins_by_own_function(project: Project, module: SourceModule) -> bool:
-    """True for a program that calls a function of the project which joins the group or makes an Accelerator: `start_ranks()`."""
+    """True for a program that calls a function of the project which joins the group or makes an Accelerator: `start_ranks()`.
+
+    It may leave that to another function of the project.
+    """
     starters = _starters(project)
     if not starters:
         return False
@@ -71,9 +75,23 @@ def _joins_by_own_function(project: Project, module: SourceModule) -> bool:
         if dotted(call.func).partition(".")[0] not in leading:
             continue
         site = called_function(project, module, call)
-        if site is not None and any(_joins(project, site.module, n) for n in walk(site.node)):
+        if site is not None and _joins_at_last(project, site):
             return True
     return False
+
+
+def _joins_at_last(project: Project, site: FunctionSite) -> bool:
+    return project.keep(("joins the group", site.key), lambda: _joins_below(project, site, _HOPS))
+
+
+def _joins_below(project: Project, site: FunctionSite, hops: int) -> bool:
+    """True where the function joins the group, or a function of the project that it calls does."""
+    nodes = list(walk(site.node))
+    if any(_joins(project, site.module, node) for node in nodes):
+        return True
+    called = (called_function(project, site.module, n) for n in nodes if isinstance(n, ast.Call)) if hops else ()
+    starters = _starters(project)
+    return any(_joins_below(project, c, hops - 1) for c in called if c is not None and c.module.path in starters)
 
 
 def _joins(project: Project, module: SourceModule, node: ast.AST) -> bool:
