@@ -794,7 +794,7 @@ def test_a_method_of_another_file_that_makes_the_loader() -> None:
     assert not findings_of(GatheredDuplicates, other, {"main.py": dropped}, path="rows.py")
 
 
-LISTS = HEAD + """\
+LISTS = "from loops import fit\n" + HEAD + """\
 def samplers_for(sets, orders, count, rank):
     made = []
     for data, order in zip(sets, orders):

@@ -65,14 +65,27 @@ def test_what_a_module_prints_goes_through_its_own_print(lines: tuple[str, ...],
 def test_a_print_that_the_module_cannot_make_goes_under_the_test(line: str) -> None:
     """Lightning hands it on to a progress bar, which takes no `flush`; a line below the first argument would stand askew."""
     moved = line.replace("              self", "                  self")
-    after = hook("if self.trainer.is_global_zero:", f"    {moved}", **MODULE)
+    after = hook("if self.global_rank == 0:", f"    {moved}", **MODULE)
     check_transformed(UnguardedPrint, hook(line, **MODULE), after)
 
 
 def test_a_print_of_the_module_that_the_project_writes_itself_is_not_used() -> None:
     own = "\n    def print(self, *words):\n        log(words)\n"
-    after = hook("if self.trainer.is_global_zero:", "    print('start')", **MODULE)
+    after = hook("if self.global_rank == 0:", "    print('start')", **MODULE)
     check_transformed(UnguardedPrint, hook("print('start')", **MODULE) + own, after + own)
+
+
+@pytest.mark.parametrize(
+    ("pin", "test"),
+    [("1.1.8", "self.trainer.is_global_zero"), ("1.2.0", "self.global_rank == 0"), ("1.9.5", "self.global_rank == 0")],
+)
+@pytest.mark.parametrize("name", ["on_train_start", "configure_optimizers"])
+def test_how_a_module_of_an_old_lightning_asks(pin: str, test: str, name: str) -> None:
+    """pytorch-lightning 1.1.8 gives a module no rank, 1.2.10 does."""
+    place = {**MODULE, "name": name}
+    after = hook(f"if {test}:", "    print('start', flush=True)", **place)
+    files = {"requirements.txt": f"pytorch-lightning=={pin}\n"}
+    check_transformed(UnguardedPrint, hook("print('start', flush=True)", **place), after, files=files)
 
 
 FABRIC = "from lightning.fabric import Fabric\n"

@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.accelerators import is_accelerator, is_fabric
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
+from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.functions import find_function
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.shown_group import has_shown_group
@@ -45,6 +46,8 @@ _STARTS = (
     "init_process_group", "init_distributed_mode", "init_distributed", "Accelerator", "Fabric", "setup_distributed", "ddp_setup",
 )  # fmt: skip
 _OF_THE_MODULE = "self.global_rank == 0"  # by the Trainer that is attached to it; without one every rank has 0
+_OF_ITS_TRAINER = "self.trainer.is_global_zero"
+_HAS_A_RANK = (1, 2, 0)  # the Lightning whose module has a rank: 1.1.8 has none, 1.2.10 has one
 _NEAR = 3  # statements from a place to the test that it shares
 _ENDS = ("destroy_process_group", "end_training", "cleanup")
 _FRAMEWORK = (
@@ -100,7 +103,7 @@ def _guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, l
             return None
         found = _in_class(project, module, facts, function)
         if found is not None and _is_bound_to(function, found.test):
-            if found.test != _OF_THE_MODULE or runs_by_the_trainer(project, facts, function):
+            if found.test not in (_OF_THE_MODULE, _OF_ITS_TRAINER) or runs_by_the_trainer(project, facts, function):
                 return found
             if may_be_attached(project, facts, function) and (known := _by_import(module)) is not None:
                 return known
@@ -188,12 +191,11 @@ def _in_class(project: Project, module: SourceModule, facts: ClassFacts, functio
             return Spelling("trainer.is_global_zero", printer=printer_of_trainer(project, module, "trainer"))
         return Spelling("pl_module.global_rank == 0") if "pl_module" in sure else None
     if facts.is_a(Role.LIGHTNING_MODULE):
-        attached = function.name in OBSERVERS
-        if not attached:
+        if function.name not in OBSERVERS:
             alone = runs_while_loading(project, facts, function)
-            return _by_import(module) if alone else Spelling(_OF_THE_MODULE)
+            return _by_import(module) if alone else Spelling(_test_of_module(project, module))
         printer = "" if facts.opaque or facts.method("print") is not None else "self.print"
-        return Spelling("self.trainer.is_global_zero", printer=printer, takes_keywords=False)
+        return Spelling(_test_of_module(project, module), printer=printer, takes_keywords=False)
     if facts.is_a(Role.HF_CALLBACK):
         if function.name in HF_CALLBACK_HOOKS and len(arguments) > 3:
             return Spelling(f"{arguments[2]}.is_world_process_zero")
@@ -203,6 +205,12 @@ def _in_class(project: Project, module: SourceModule, facts: ClassFacts, functio
     if facts.is_a(Role.LIGHTNING_DATA_MODULE):  # its trainer is None outside a run
         return _by_import(module)
     return None
+
+
+def _test_of_module(project: Project, module: SourceModule) -> str:
+    """How a LightningModule asks, the same in each of its methods."""
+    pin = lightning_pin(project, near=module.path)
+    return _OF_ITS_TRAINER if pin is not None and pin.surely_below(_HAS_A_RANK) else _OF_THE_MODULE
 
 
 def _by_import(module: SourceModule) -> Spelling | None:

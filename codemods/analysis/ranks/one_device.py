@@ -185,8 +185,9 @@ def _is_simulation(text: bytes) -> bool:
 
 
 def _is_of_trainers(path: str) -> bool:
-    """True for a choice of Hydra's: `trainer/ddp.yaml` stands below `trainer:`, and need not say so again."""
-    return path.rpartition("/")[0].rpartition("/")[2] in ("trainer", "trainers")
+    """True for `trainer.yaml`, and for a choice of Hydra's: `trainer/ddp.yaml` stands below `trainer:`, and need not say so."""
+    folder, _, name = path.rpartition("/")
+    return folder.rpartition("/")[2] in ("trainer", "trainers") or name.partition(".")[0] in ("trainer", "trainers")
 
 
 def _is_of_a_trainer(text: bytes, found: re.Match[bytes]) -> bool:

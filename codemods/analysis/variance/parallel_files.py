@@ -12,7 +12,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_own_test, is_test_module, ranks_at, ranks_in_file, ranks_in_importers
 from codemods.analysis.importing import imports_of
-from codemods.analysis.names import dotted, end_of, qualified
+from codemods.analysis.names import dotted, end_of, is_parameter, qualified
 from codemods.analysis.ranks.alone_by_environment import is_alone_by_environment
 from codemods.analysis.ranks.spawned import STARTS
 from codemods.analysis.ranks.spawned_groups import spawned_ranks
@@ -87,11 +87,17 @@ def _joins_at_last(project: Project, site: FunctionSite) -> bool:
 def _joins_below(project: Project, site: FunctionSite, hops: int) -> bool:
     """True where the function joins the group, or a function of the project that it calls does."""
     nodes = list(walk(site.node))
-    if any(_joins(project, site.module, node) for node in nodes):
+    if any(_joins(project, site.module, node) and (hops == _HOPS or not _is_told_its_rank(site.module, node)) for node in nodes):
         return True
     called = (called_function(project, site.module, n) for n in nodes if isinstance(n, ast.Call)) if hops else ()
     starters = _starters(project)
     return any(_joins_below(project, c, hops - 1) for c in called if c is not None and c.module.path in starters)
+
+
+def _is_told_its_rank(module: SourceModule, node: ast.AST) -> bool:
+    """True for `init_process_group(rank=rank, world_size=count)` of two parameters: its starter says how many there are."""
+    given = [k.value for k in node.keywords if k.arg in ("rank", "world_size")] if isinstance(node, ast.Call) else []
+    return any(isinstance(v, ast.Name) and is_parameter(module, v.id, v) for v in given)
 
 
 def _joins(project: Project, module: SourceModule, node: ast.AST) -> bool:
