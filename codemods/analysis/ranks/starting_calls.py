@@ -76,7 +76,7 @@ def start_by(project: Project, module: SourceModule, call: ast.Call) -> Start:
     if bare == "fit" and "trainer" in name.lower() and any(family(m) == "lightning" for m in module.imported_modules):
         return Start.ONE if _is_made_here(module, call) else Start.LIKELY  # a Trainer that is made elsewhere
     if bare in _BY_TEXT:
-        return _start_by_text(project)
+        return Start.SEVERAL if call_gives_several(project, module, call) else _start_by_text(project)
     return Start.OPEN if family(full) in _OTHERS or full.partition(".")[0] in _OTHERS else Start.ONE
 
 
