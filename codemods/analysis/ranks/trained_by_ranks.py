@@ -1,6 +1,6 @@
 """Is a program written to train on several processes, though no text starts it so? It joins a launcher's, wraps and deals out.
 
-Of 21 reports on such programs that readers judged, who had been told that nothing starts them on several, 19 were worth it; of
+Of 21 reports on such programs that readers judged, who knew that nothing starts them on several, 19 were worth it; of
 six on programs that only take over an option, or a start of a library, from another one, none was.
 """
 
