@@ -16,6 +16,7 @@ from codemods.analysis.functions import functions_by_name
 from codemods.analysis.local_names import is_local_value
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.cannot_run import is_never
+from codemods.analysis.ranks.installed_commands import is_installed_command
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
 
@@ -43,7 +44,8 @@ def reached(
     """
     queue: list[tuple[SourceModule, ast.AST]] = [(program, program.tree)]
     if entries is None:
-        entries = [f for f in program.tree.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and _is_entry(f)]
+        own = [f for f in program.tree.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        entries = [f for f in own if _is_entry(f) or is_installed_command(project, program, f)]
     queue += ((program, f) for f in entries)
     seen = {(program.path, 0)}
     while queue and len(seen) < MOST_SCOPES:

@@ -27,6 +27,7 @@ from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.handed_zero import is_handed_zero
 from codemods.analysis.ranks.hidden_packages import is_hidden
 from codemods.analysis.ranks.idle_trainers import has_an_idle_trainer
+from codemods.analysis.ranks.installed_commands import is_installed_command
 from codemods.analysis.ranks.looked_up import is_looked_up
 from codemods.analysis.ranks.lost_settings import has_lost_settings
 from codemods.analysis.ranks.never_named import is_in_a_function_never_named, is_never_named
@@ -252,6 +253,8 @@ class Search:
         if any(self.comes_to(home, call, shown=shown) for home, call in makers_of(self._project, module, function)):
             return True
         if is_run_by_name(module) and self._is_found_by_name(module, of_the_file=True):
+            return True
+        if is_installed_command(self._project, module, function) and self._ends_at(module, shown):
             return True
         if self._has_calls(module, function, shown):
             return True
