@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file
-from codemods.analysis.frameworks import pin_of
 from codemods.analysis.files.file_calls import CHANGES, Act
 from codemods.analysis.files.file_flow import steps_in
+from codemods.analysis.frameworks import pin_of
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.names import qualified
 from codemods.analysis.output.effects import Effect, Kind, effects_of, names_rank, phrases

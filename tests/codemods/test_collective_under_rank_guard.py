@@ -382,7 +382,9 @@ def test_a_condition_round_the_guard_that_is_the_same_everywhere() -> None:
 # Reads of Trainer properties
 
 
-@pytest.mark.parametrize(("pin", "told"), [("==0.8.1", False), ("<1.0", False), ("==1.1.7", False), ("==1.2.10", True), (">=0.9", True)])
+@pytest.mark.parametrize(
+    ("pin", "told"), [("==0.8.1", False), ("<1.0", False), ("==1.1.7", False), ("==1.2.10", True), (">=0.9", True)]
+)
 def test_metrics_of_an_old_trainer_are_a_plain_dict(pin: str, told: bool) -> None:
     source = lightning("""
 def on_train_epoch_end(self, trainer, pl_module):

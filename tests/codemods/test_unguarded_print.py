@@ -53,7 +53,7 @@ def test_a_flag_that_holds_more_than_the_rank_is_no_test_of_it(flag: str) -> Non
     for told in ("args.out and rank == 0", "args.out is not None and (rank == 0)"):
         source = script(*(x.format(told) for x in lines))
         (found,) = findings_of(UnguardedPrint, source)
-        assert flag not in str([e for e in found.edits]), found
+        assert flag not in str(found.edits), found
     plain = script(*(x.format("rank == 0") for x in lines))
     after = plain.replace("    print('half')", f"    if {flag}:\n        print('half')")
     check_transformed(UnguardedPrint, plain, after)

@@ -70,7 +70,7 @@ def entry_changes(project: Project, table: Table, key: str) -> Iterator[EntryCha
 
 
 def _since_of_auto(table: Table, entry: Entry) -> tuple[Version, str]:
-    """Since when `auto` stands for null, and the group of those that go together: the devices need an accelerator in Lightning 1."""
+    """Since when `auto` stands for null, and the group of those that go together: devices need an accelerator in Lightning 1."""
     accelerator = table.entry("accelerator")
     if entry.key == "strategy" or accelerator is None:
         return (NONE_GONE if entry.key == "devices" else NONE_WAS_DEFAULT[entry.key]), ""
