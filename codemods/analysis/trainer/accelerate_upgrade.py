@@ -14,7 +14,7 @@ PIP_TAKES = "pip takes 1.x today"
 
 
 def accelerate_standing(project: Project, path: str, at: object, *, since: Version, gone: Version) -> Standing | None:
-    """None where every Accelerate that the project and its Python allow takes the old spelling; else how far to trust the new one.
+    """None where every Accelerate that the project and its Python allow takes the old spelling; else how far the new one goes.
 
     at: what it is asked of, for whoever watches the questions. The new spelling is there from `since` on.
     """
