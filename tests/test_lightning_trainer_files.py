@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.upgrades.lightning_trainer_arguments import LightningTrainerArguments
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 MAIN = "import hydra\n\n\n@hydra.main(config_name='main')\ndef main(config):\n    "
 MAIN += "hydra.utils.instantiate(config.trainer).fit(None)\n"
@@ -35,6 +35,18 @@ def test_arguments_of_a_configured_trainer(before: str, after: str) -> None:
     assert all("assumes that no command line gives trainer." in f.reason for f in found)
     old = {**PINNED, "requirements.txt": "pytorch-lightning==1.4.2\n"}
     check_nothing(LightningTrainerArguments, TARGET + before, files=old, path=HERE)
+
+
+def test_a_null_accelerator_and_null_devices_go_together() -> None:
+    """Lightning 1.9 refuses `devices: auto` while the accelerator is None."""
+    files = {**PINNED, "requirements.txt": "pytorch-lightning>=1.9.0\n"}
+    both = findings_of(LightningTrainerArguments, f"{TARGET}accelerator: null\ndevices: null\n", files, path=HERE)
+    groups = {f.fix.group if f.fix is not None else "" for f in both}
+    assert len(both) == 2 and len(groups) == 1 and "" not in groups
+    (alone,) = findings_of(LightningTrainerArguments, f"{TARGET}devices: null\n", files, path=HERE)
+    assert "assumes Lightning 2.0 or newer" in alone.reason
+    (beside,) = findings_of(LightningTrainerArguments, f"{TARGET}accelerator: gpu\ndevices: null\n", files, path=HERE)
+    assert "or newer" not in beside.reason and beside.fix is not None and not beside.fix.group
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ _CONDA = lazy(
 
 _OF_ENVIRONMENTS = frozenset({"env", "envs", "environment", "environments", "conda", "conda_envs", "conda-envs", "requirements"})
 LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "pipfile.lock")
+# Not a package: the versions of Python that a package of the repository may be installed with, where they have an end.
+REQUIRES_PYTHON = "requires-python"
 # conda calls two packages by names that pip does not use for them
 CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
 
@@ -131,7 +133,10 @@ def _setup_cfg(path: str, text: str) -> Iterator[Pin]:
         elif in_options:
             value = line.strip() if line[:1].isspace() else line.partition("=")[2].strip()
             is_list = line[:1].isspace() or re.match(r"install_requires\s*=", line)
-            if value and is_list and not value.startswith("#") and (pin := requirement(value, path, number)):
+            key, _, given = line.partition("=")
+            if key.strip() == "python_requires":
+                yield from _of_python(given, path, number)
+            elif value and is_list and not value.startswith("#") and (pin := requirement(value, path, number)):
                 yield pin
 
 
@@ -145,10 +150,18 @@ def _setup_py(path: str, text: str) -> Iterator[Pin]:
         return
     listed = {id(e) for n in ast.walk(tree) if isinstance(n, (ast.List, ast.Tuple)) for e in n.elts}
     for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "python_requires" and isinstance(node.value, ast.Constant):
+            yield from _of_python(node.value.value, path, node.value.lineno)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
             pin = requirement(node.value, path, node.lineno)
             if pin is not None and (pin.spec or id(node) in listed):
                 yield pin
+
+
+def _of_python(spec: object, path: str, line: int) -> Iterator[Pin]:
+    """What is said of Python, if that ends anywhere: `>=3.8` rules out nothing that is newer."""
+    if isinstance(spec, str) and (pin := Pin(REQUIRES_PYTHON, spec.strip(), path, line)).below is not None:
+        yield pin
 
 
 # TOML
@@ -165,7 +178,10 @@ def _toml(path: str, text: str) -> Iterator[Pin]:
     project = _table(tree, "project")
     groups = [project.get("dependencies"), *_table(project, "optional-dependencies").values()]
     groups += _table(tree, "dependency-groups").values()
+    yield from _of_python(project.get("requires-python"), path, _line_of_key(lines, "requires-python"))
     tool = _table(tree, "tool")
+    poetry = _table(_table(tool, "poetry"), "dependencies")
+    yield from _of_python(poetry.get("python"), path, _line_of_key(lines, "python"))
     for name in ("uv", "pdm"):
         more = _table(tool, name).get("dev-dependencies")
         groups += more.values() if isinstance(more, dict) else [more]

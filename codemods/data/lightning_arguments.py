@@ -84,8 +84,9 @@ PLUGINS_GONE: Minor = (1, 7)  # a strategy in plugins=
 ARGPARSE_GONE = V2  # Trainer.from_argparse_args, add_argparse_args
 DEVICE_ARGUMENTS = ("gpus", "num_processes", "tpu_cores", "distributed_backend")
 
-# Their default was None up to 1.9, and is "auto", which None is not, from 2.0 on. The first version that takes "auto".
-NONE_WAS_DEFAULT: Mapping[str, Minor] = {"strategy": (1, 9), "accelerator": (1, 5), "devices": (1, 5)}
+# Their default was None up to 1.9, and is "auto", which None is not, from 2.0 on. The first version that takes "auto": devices=
+# beside an accelerator alone before 2.0, and strategy= from a patch on (measured: the connectors of 1.9.0 to 1.9.5).
+NONE_WAS_DEFAULT: Mapping[str, tuple[int, ...]] = {"strategy": (1, 9, 4), "accelerator": (1, 5), "devices": (1, 5)}
 NONE_GONE = V2
 
 # Strategies of Lightning 1 that mean the same by name in Lightning 2.

@@ -8,4 +8,5 @@ FIRST_PYTHON: dict[str, tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]] = {
     "transformers": (((3, 7), (4, 19)), ((3, 8), (4, 31)), ((3, 9), (4, 47)), ((3, 10), (5, 0))),
     "pytorch-lightning": _LIGHTNING,
     "lightning": _LIGHTNING,
+    "accelerate": (((3, 8), (0, 21)), ((3, 9), (1, 1)), ((3, 10), (1, 11))),
 }

@@ -9,6 +9,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file
 from codemods.analysis.files.file_calls import CHANGES, Act
 from codemods.analysis.files.file_flow import steps_in
+from codemods.analysis.frameworks import pin_of
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.names import qualified
 from codemods.analysis.output.effects import Effect, Kind, effects_of, names_rank, phrases
@@ -36,6 +37,7 @@ from codemods.store.project import Project
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
 _HARMLESS = frozenset({"finish"})  # does nothing without a run
+_MODE_SINCE = (0, 10, 0)  # mode= of wandb.init: 0.9.7 has none
 
 
 class TrackerOnEveryRank(DdpCodemod):
@@ -86,6 +88,7 @@ class TrackerOnEveryRank(DdpCodemod):
     ## Refuses
     - One run for each rank on purpose: `group=`, or anything that names the rank, in a `wandb.init` that is not rank 0's alone.
     - `wandb.init` whose `mode` depends on something already, reported where keywords come from `**options`.
+    - `wandb.init` where wandb is pinned below 0.10.0, which has no `mode=`, reported.
     - `wandb.log` where each rank has its run, be it one that is switched off (`mode=None if main else "disabled"`, WANDB_MODE
       set by rank): it is `wandb.init` that has to change, if anything.
     - `wandb.log` where no `wandb.init` of the project is seen under a test of the rank: each rank may have its run. The runs of
@@ -233,6 +236,9 @@ class TrackerOnEveryRank(DdpCodemod):
             if any(k.arg is None for k in call.keywords):
                 reason = 'its keywords come from elsewhere: give the other ranks mode="disabled" there'
                 yield self.finding(module, call, message, reason=reason)
+            elif mode is None and (pin := pin_of(project, "wandb", near=module.path)) and pin.surely_below(_MODE_SINCE):
+                reason = f"{pin.text} ({pin.path}:{pin.line}) has no mode=: start it on rank 0 alone, and report there alone"
+                yield self.finding(module, call, message, reason=reason)
             elif spelled is None:
                 reason = _NOT_YET if group_comes_later(project, module, call) else _NO_TEST
                 yield self.finding(module, call, message, reason=reason)
@@ -241,6 +247,8 @@ class TrackerOnEveryRank(DdpCodemod):
                 value = f'{given} if {spelled.test} else "disabled"'
                 edits = [SetKeyword(module.path, module.span(call), "mode", value), *spelled.edits]
                 reason = "assumes that a run for each rank is not wanted"
+                if mode is None and pin is not None and pin.minimum is not None and not pin.surely_at_least(_MODE_SINCE):
+                    reason += f", and wandb {'.'.join(map(str, _MODE_SINCE))} or newer: {pin.text} allows older ones"
                 yield self.finding(module, call, message, level=Applicability.UNSAFE, edits=edits, reason=reason)
 
 

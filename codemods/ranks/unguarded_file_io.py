@@ -390,7 +390,7 @@ class UnguardedFileIo(DdpCodemod):
                 return  # what is gone cannot be gathered
             yield self.finding(module, run.first, message, evidence=evidence, reason=advice_for_items(project, module, run))
             return
-        handed = Judgement(level=level, reason=assumes, writes=writes_of(module, run))
+        handed = Judgement(level=level, reason=assumes, writes=writes_of(project, module, run))
         handed = handed.behind(project, module, below_tests(module, run), spelled.test)
         if handed.told:
             yield self.finding(module, run.first, message, evidence=evidence, reason=handed.told)

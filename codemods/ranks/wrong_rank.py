@@ -112,6 +112,8 @@ class WrongRank(DdpCodemod):
     - Devices of a program that joins its processes at its own machine, or numbers all of them by their place on it
       (`init_process_group(rank=local_rank)` beside no size of all machines); of every program, where no other one is seen to
       make a group. Files of a project with any such program.
+    - Devices of a program whose sampler has a share for each GPU of the machine (`num_replicas=torch.cuda.device_count()`): it
+      refuses the rank of a second node.
     - Files of a project that asserts both ranks to be the same, or whose commands are of one node; where there are no
       commands, of one that has no global rank at hand beside the local one (Accelerate, Lightning and transformers have both).
     - Places that no program of the project comes to.

@@ -105,7 +105,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
       which gets no wrapper.
     - Says nothing of metrics that are read under a guard behind the evaluation, where no collective follows.
     - Says nothing of metrics that are read below `trainer.fit(...)`, also by a function that is only called there, and with a
-      Lightning that is pinned below 1.0, where they are a plain dict.
+      Lightning that is pinned below 1.2, where they are a plain dict.
     - Reports a project function that reaches a collective: the rest of the function would run on every rank too.
     - Reports `accelerator.save_state` where Accelerate may be older than 0.23 and the project has it name its checkpoints: a call
       on every rank removes checkpoints twice, or raises.

@@ -63,7 +63,7 @@ class AcceleratorArguments(DdpCodemod):
     versions on both sides; `split_batches`, whose batches get smaller again.
 
     ## Refuses
-    - an upper bound or an exact pin below the change: nothing is said
+    - an upper bound or an exact pin below the change, or a Python that has no Accelerate with it: nothing is said
     - a call in a `try` that catches TypeError, a property in one that catches AttributeError, or under a test of a version:
       nothing is said
     - `split_batches=False`, which is the default, and `split_batches` where no loader is seen to be prepared, or one of single

@@ -68,7 +68,8 @@ class LightningTrainerArguments(DdpCodemod):
     Code that names such a key (`config.trainer.gpus`) gets the new name with it.
     Reports an argument of a strategy (`find_unused_parameters`) that is given to the Trainer, or put into the configuration that
     one is made of.
-    `strategy=None` goes, or becomes `"auto"` where only one way comes to it. What has no successor of the same meaning is
+    `strategy=None` goes, or becomes `"auto"` where only one way comes to it; with `accelerator=None` and `devices=None` of the
+    same call this is one change. What has no successor of the same meaning is
     reported, with what takes its place.
 
     ## Why it matters
@@ -200,11 +201,13 @@ class LightningTrainerArguments(DdpCodemod):
         yield Told(row.name, row.gone, found)
 
     def _none(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Told]:
-        for found in none_values(module, call):
-            if known := standing(project, module.path, found.node, since=found.since, gone=NONE_GONE):
-                shown = f"{module.text_of(call.func)}({found.argument}=None)"
-                message = f'{shown} is an error from Lightning {_v(NONE_GONE)} on, whose default is "auto"'
-                yield Told(found.argument, NONE_GONE, self._judged(module, found.node, message, found.change, known))
+        found = none_values(module, call)
+        known = standing(project, module.path, found.node, since=found.since, gone=NONE_GONE) if found is not None else None
+        if found is not None and known is not None:
+            given = ", ".join(f"{name}=None" for name in found.arguments)
+            shown = f"{module.text_of(call.func)}({given})"
+            message = f'{shown} is an error from Lightning {_v(NONE_GONE)} on, whose default is "auto"'
+            yield Told(" and ".join(found.arguments), NONE_GONE, self._judged(module, found.node, message, found.change, known))
 
     def _of_strategy(self, module: SourceModule, found: StrategyArgument) -> Finding:
         message = (

@@ -149,3 +149,25 @@ def test_programs_that_are_right(source: str) -> None:
 def test_a_function_that_is_called_for_some_versions(test: str, *, told: bool) -> None:
     source = program("fp16=True").replace("\nmain(None", f"\nif {test}:\n    main(None")
     assert bool(findings_of(RULE, source, TODAY)) is told
+
+
+READS = ("from accelerate import Accelerator", "accelerator = Accelerator()", "half = accelerator.use_fp16")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("setup.py", "setup(python_requires='>=3.7, <3.8', install_requires=['accelerate'])\n", False),
+        ("setup.py", "setup(python_requires='>=3.7', install_requires=['accelerate'])\n", True),
+        ("setup.py", "setup(python_requires='<3.9', install_requires=['accelerate>=1.0'])\n", True),
+        ("setup.py", "setup(python_requires='<3.9', install_requires=['accelerate'])\n", True),  # it has 1.0
+        ("setup.cfg", "[options]\npython_requires = <3.8\ninstall_requires =\n    accelerate\n", False),
+        ("pyproject.toml", "[project]\nrequires-python = '<3.8'\ndependencies = ['accelerate']\n", False),
+        ("pyproject.toml", "[tool.poetry.dependencies]\npython = '~3.7'\naccelerate = '*'\n", False),
+        ("pyproject.toml", "[tool.poetry.dependencies]\npython = '^3.7'\naccelerate = '*'\n", True),
+        ("environment.yml", "dependencies:\n  - python=3.7\n  - accelerate\n", False),
+    ],
+)
+def test_the_python_of_the_project_keeps_accelerate_below(name: str, text: str, told: bool) -> None:
+    source = "\n".join(READS) + "\n"
+    assert bool(findings_of(RULE, source, {name: text})) is told

@@ -382,7 +382,9 @@ def test_a_condition_round_the_guard_that_is_the_same_everywhere() -> None:
 # Reads of Trainer properties
 
 
-@pytest.mark.parametrize(("pin", "told"), [("==0.8.1", False), ("<1.0", False), (">=0.9", True), ("==1.9.5", True)])
+@pytest.mark.parametrize(
+    ("pin", "told"), [("==0.8.1", False), ("<1.0", False), ("==1.1.7", False), ("==1.2.10", True), (">=0.9", True)]
+)
 def test_metrics_of_an_old_trainer_are_a_plain_dict(pin: str, told: bool) -> None:
     source = lightning("""
 def on_train_epoch_end(self, trainer, pl_module):
@@ -784,6 +786,8 @@ def on_validation_epoch_end(self):
     after = lightning(body.format("rank_zero_only=True"), base="LightningModule")
     fixed = check_transformed(RULE, before, after, unsafe=True)
     assert "nothing monitors it" in fixed[0].reason
+    (old,) = findings_of(RULE, before, {"requirements.txt": "pytorch-lightning==1.3.8\n"})
+    assert old.fix is None
 
 
 @pytest.mark.parametrize(
@@ -955,6 +959,10 @@ def test_a_log_on_one_rank_under_an_old_lightning() -> None:
     fixed = check_transformed(RULE, source, after, unsafe=True)
     assert "up to 1.6" in fixed[0].message and "nothing monitors it" in fixed[0].reason
     check_nothing(RULE, source, files={"requirements.txt": "pytorch-lightning>=1.9\n"})
+    for pin in ("==1.3.8", "<1.4"):
+        check_nothing(RULE, source, files={"requirements.txt": f"pytorch-lightning{pin}\n"})
+    check_transformed(RULE, source, after, unsafe=True, files={"requirements.txt": "pytorch-lightning>=1.4\n"})
+    check_told(RULE, source, reason="has from 1.4 on", files={"requirements.txt": "pytorch-lightning>=1.3\n"})
 
 
 @pytest.mark.parametrize("hook", ["on_test_epoch_end(self)", "test_epoch_end(self, outputs)"])

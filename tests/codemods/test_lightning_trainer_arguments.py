@@ -115,7 +115,7 @@ def test_none_that_needs_the_new_default() -> None:
     (finding,) = check_transformed(
         LightningTrainerArguments, only_new, only_new.replace("None", '"auto"'), files=files, unsafe=True
     )
-    assert "assumes Lightning 1.9 or newer" in finding.reason
+    assert "assumes Lightning 1.9.4 or newer" in finding.reason
     # without the argument every version takes its own default
     check_transformed(LightningTrainerArguments, made("strategy=None"), made(""), files=files)
     (gpus,) = check_transformed(LightningTrainerArguments, made("accelerator=None"), made(""), files=PINNED, unsafe=True)
@@ -123,6 +123,45 @@ def test_none_that_needs_the_new_default() -> None:
     before = made('gpus=args.n, accelerator="ddp" if args.n > 1 else None')
     after = made('devices=args.n, accelerator="gpu", strategy="ddp" if args.n > 1 else "auto"')
     check_transformed(LightningTrainerArguments, before, after, files=PINNED, unsafe=True)
+
+
+ANY_19 = {"requirements.txt": "pytorch-lightning>=1.9.0\n"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            'accelerator="gpu" if args.gpu >= 0 else None, devices=[args.gpu] if args.gpu >= 0 else None',
+            'accelerator="gpu" if args.gpu >= 0 else "auto", devices=[args.gpu] if args.gpu >= 0 else "auto"',
+        ),
+        ("accelerator=None, devices=args.n if args.n else None", 'accelerator="auto", devices=args.n if args.n else "auto"'),
+        ("accelerator=None, devices=None", ""),
+    ],
+)
+def test_none_for_the_accelerator_and_the_devices_is_one_change(before: str, after: str) -> None:
+    """Lightning 1.9 refuses `devices="auto"` while the accelerator is None; Lightning 2 refuses each of them."""
+    for files in (ANY_19, PINNED):
+        (found,) = check_transformed(LightningTrainerArguments, made(before), made(after), files=files, unsafe=True)
+        assert "accelerator=None, devices=None" in found.message
+        assert found.reason.startswith("Lightning 1 trained on the CPU")
+
+
+def test_devices_alone_take_auto_beside_an_accelerator() -> None:
+    named = 'accelerator="gpu", devices=args.n if args.n else None'
+    check_transformed(LightningTrainerArguments, made(named), made(named.replace("None", '"auto"')), files=ANY_19)
+    for open_one in ("devices=args.n if args.n else None", "accelerator=args.a, devices=args.n if args.n else None"):
+        after = made(open_one.replace("None", '"auto"'))
+        (found,) = check_transformed(LightningTrainerArguments, made(open_one), after, files=ANY_19, unsafe=True)
+        assert "assumes Lightning 2.0 or newer" in found.reason
+        check_transformed(LightningTrainerArguments, made(open_one), after, files=PINNED)
+
+
+def test_a_name_for_the_strategy_comes_with_a_patch() -> None:
+    before = made('strategy="ddp" if args.n > 1 else None')
+    after = before.replace("None", '"auto"')
+    check_transformed(LightningTrainerArguments, before, after, files=ANY_19, unsafe=True)
+    check_transformed(LightningTrainerArguments, before, after, files={"requirements.txt": "pytorch-lightning>=1.9.4\n"})
 
 
 def test_none_that_is_asked_for_elsewhere() -> None:

@@ -249,6 +249,19 @@ def test_a_stream_behind_another_one() -> None:
     check_nothing(MissingDistributedSampler, lightning(made="Shuffled(Rows(self.path, dist.get_rank()))", more=more))
 
 
+def test_a_stream_round_what_an_unknown_call_makes_of_one_that_is_shared_out() -> None:
+    more = (
+        "\nclass Each(IterableDataset):\n    def __init__(self, rows):\n        self.rows = rows\n\n    def __iter__(self):\n"
+        "        yield from self.rows\n\n\n"
+        "class Shares(IterableDataset):\n    def __init__(self, path):\n        self.path = path\n\n    def __iter__(self):\n"
+        "        yield from itertools.islice(open(self.path), dist.get_rank(), None, dist.get_world_size())\n\n"
+    )
+    for made in ("Each(self.reader(Shares(self.path)))", "Each(self.reader(rows=pairs(Shares(self.path)), seed=1))"):
+        check_nothing(MissingDistributedSampler, lightning(made=made, more=more))
+        told = lightning(made=made.replace("Shares(", "Rows("), more=more)
+        check_told(MissingDistributedSampler, told, reason="in `__iter__`")
+
+
 @pytest.mark.parametrize(
     "made",
     [

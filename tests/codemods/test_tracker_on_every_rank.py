@@ -63,6 +63,24 @@ def test_a_run_for_each_rank_is_switched_off(given: str, wanted: str) -> None:
     check_transformed(TrackerOnEveryRank, script(RANK, given), script(RANK, wanted), unsafe=True)
 
 
+def test_a_wandb_that_has_no_mode() -> None:
+    source = script(RANK, "wandb.init(project='a')")
+    for pin in ("wandb==0.8.29", "wandb<0.10"):
+        check_told(TrackerOnEveryRank, source, reason="has no mode=", files={"requirements.txt": f"{pin}\n"})
+    after = script(RANK, "wandb.init(project='a', mode=None if rank == 0 else \"disabled\")")
+    old = {"requirements.txt": "wandb>=0.9\n"}
+    (found,) = check_transformed(TrackerOnEveryRank, source, after, unsafe=True, files=old)
+    assert "wandb 0.10.0 or newer" in found.reason
+    for pin in ("wandb", "wandb>=0.10.0", "wandb==0.12.1"):
+        (found,) = check_transformed(
+            TrackerOnEveryRank, source, after, unsafe=True, files={"requirements.txt": f"{pin}\n"}
+        )
+        assert "or newer" not in found.reason
+    given = script(RANK, "wandb.init(mode=args.mode)")
+    after = script(RANK, "wandb.init(mode=args.mode if rank == 0 else \"disabled\")")
+    check_transformed(TrackerOnEveryRank, given, after, unsafe=True, files={"requirements.txt": "wandb==0.8.29\n"})
+
+
 def test_logs_of_runs_on_every_rank_are_no_matter_of_the_logs() -> None:
     lines = (RANK, "wandb.init()", "wandb.log({'a': 1})")
     after = (RANK, 'wandb.init(mode=None if rank == 0 else "disabled")', lines[2])

@@ -673,6 +673,48 @@ def test_a_reader_in_another_function_whose_path_has_the_same_name_again() -> No
     assert not any("barrier()" in getattr(e, "code", "") for e in other.edits)
 
 
+NOTES = """
+import json
+
+
+def write_notes(what, where):
+    with open(where, "w") as file:
+        json.dump(what, file)
+"""
+MARKS = """
+import json
+
+
+def mark(truth, answers):
+    with open(answers) as file:
+        return len(json.load(file)) - len(truth)
+"""
+ASKED = """
+    import torch.distributed as dist
+    from marks import mark
+    from notes import write_notes
+
+    def main(args):
+        dist.init_process_group("gloo")
+        rank = dist.get_rank()
+        answers = {{"a": 1}}
+        write_notes(answers, {written})
+        {between}
+        score = mark(args.truth, {read})
+        return score
+    """
+
+
+@pytest.mark.parametrize(("written", "read"), [('"./answers.json"', '"answers.json"'), ("args.answers", "args.answers")])
+def test_a_function_writes_what_another_one_reads(written: str, read: str) -> None:
+    files = {"notes.py": NOTES, "marks.py": MARKS}
+    (found,) = findings_of(UnguardedFileIo, ASKED.format(written=written, read=read, between="pass"), files)
+    assert any("barrier()" in getattr(e, "code", "") for e in found.edits), found.reason
+    for between, other in (("pass", '"truth.json"'), ("dist.barrier()", read)):
+        (found,) = findings_of(UnguardedFileIo, ASKED.format(written=written, read=other, between=between), files)
+        assert found.fix is not None and not any("barrier()" in getattr(e, "code", "") for e in found.edits)
+
+
 LOG = "import logging\n\n\nclass Log:\n    def __init__(self, path):\n        {opened}\n"
 LOGGED = (
     "import torch.distributed as dist\nfrom log import Log\n\n\ndef main(path):\n    dist.init_process_group('gloo')\n"

@@ -46,6 +46,19 @@ def test_the_test_fits_the_place(place: dict[str, str], test: str) -> None:
     check_transformed(UnguardedPrint, before, after)
 
 
+@pytest.mark.parametrize("flag", ["args.keeps", "keeps"])
+def test_a_flag_that_holds_more_than_the_rank_is_no_test_of_it(flag: str) -> None:
+    """Without the other part nobody would print the line."""
+    lines = ("rank = dist.get_rank()", f"{flag} = {{}}", f"if {flag}:", "    args.store()", "args.net.half()", "print('half')")
+    for told in ("args.out and rank == 0", "args.out is not None and (rank == 0)"):
+        source = script(*(x.format(told) for x in lines))
+        (found,) = findings_of(UnguardedPrint, source)
+        assert flag not in str(found.edits), found
+    plain = script(*(x.format("rank == 0") for x in lines))
+    after = plain.replace("    print('half')", f"    if {flag}:\n        print('half')")
+    check_transformed(UnguardedPrint, plain, after)
+
+
 MODULE = {"base": "pl.LightningModule", "arguments": "self"}
 
 

@@ -430,6 +430,45 @@ def test_a_program_of_one_machine(files: dict[str, str]) -> None:
     check_nothing(WrongRank, WRAPS, files=files, path="wraps.py")
 
 
+DEALT = """\
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+class Pieces:
+    def batches(self, rank=-1, world_size=-1):
+        if world_size < 1:
+            return DataLoader(self)
+        return DataLoader(self, sampler=DistributedSampler(self, num_replicas=world_size, rank=rank))
+"""
+DEALS = """\
+import torch
+import torch.distributed as dist
+from pieces import Pieces
+
+
+def main():
+    dist.init_process_group("nccl")
+    world_size = {size}
+    torch.cuda.set_device(dist.get_rank())
+    return Pieces().batches(rank=dist.get_rank(), world_size=world_size)
+
+
+main()
+"""
+
+
+def test_a_share_for_each_gpu_of_the_machine() -> None:
+    """The sampler of a second node raises ValueError, for its rank is none of the shares."""
+    files = {"pieces.py": DEALT}
+    check_nothing(WrongRank, DEALS.format(size="torch.cuda.device_count()"), files=files)
+    for size in ("dist.get_world_size()", "int(os.environ['LOCAL_WORLD_SIZE'])", "2 * torch.cuda.device_count()", "count()"):
+        assert findings_of(WrongRank, "import os\n" + DEALS.format(size=size), files), size
+    by_path = {"pieces.py": DEALT.replace("torch.utils.data import DataLoader, Dist", "own import DataLoader, Dist")}
+    assert findings_of(WrongRank, DEALS.format(size="torch.cuda.device_count()"), by_path)
+    other = {**files, "other.py": DEALS.format(size="torch.cuda.device_count()")}
+    assert findings_of(WrongRank, DEALS.format(size="dist.get_world_size()"), other)  # the file is shared by both programs
+
+
 EARLY = """\
     import lightning as L
     import torch.distributed as dist

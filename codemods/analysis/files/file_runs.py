@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from codemods.analysis.files.every_rank import is_for_some
-from codemods.analysis.files.file_calls import CHANGES, file_call
+from codemods.analysis.files.file_calls import CHANGES, Act, file_call
+from codemods.analysis.files.file_flow import brought_out, callee
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.files_of_each_rank import is_given_own, is_of_a_rank
 from codemods.analysis.files.filled_on_demand import is_asked_for
@@ -100,11 +101,20 @@ def is_a_run_for_nobody(project: Project, module: SourceModule, run: Run) -> boo
     return bool(changes) and all(is_never_asked_for(project, module, c) for c in changes)
 
 
-def writes_of(module: SourceModule, run: Run) -> tuple[Write, ...]:
-    """What the run does to paths, for whoever uses them behind it; folders stay outside of it."""
+def writes_of(project: Project, module: SourceModule, run: Run) -> tuple[Write, ...]:
+    """What the run does to paths, itself or in functions that it calls, for whoever uses them behind it."""
     calls = [n for s in run.statements for n in walk(s) if isinstance(n, ast.Call)]
-    found = [f for c in calls if (f := file_call(module, c)) is not None and f.act in CHANGES]
-    return tuple(Write(f.act, forms(module, f.path), module, f.call, module.text_of(f.path), f.path) for f in found)
+    return tuple(write for c in calls for write in _writes_of_call(project, module, c))
+
+
+def _writes_of_call(project: Project, module: SourceModule, call: ast.Call) -> Iterator[Write]:
+    if (found := file_call(module, call)) is not None:
+        if found.act in CHANGES:
+            yield Write(found.act, forms(module, found.path), module, call, module.text_of(found.path), found.path)
+    elif (site := callee(project, module, call)) is not None:
+        for step in brought_out(project, site, module, call, None):
+            if step.act in (Act.WRITES, Act.FILLS):
+                yield Write(step.act, step.forms, module, call, module.text_of(call))
 
 
 def below_tests(module: SourceModule, run: Run) -> ast.stmt:

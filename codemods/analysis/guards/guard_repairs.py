@@ -57,7 +57,7 @@ def repair(project: Project, module: SourceModule, sites: list[Guarded]) -> Repa
     else:
         made = _split_body(place)
     if not made.edits:
-        logs = logs_of_one_rank(module, [s.node for s in sites]) if guard.ranks is Ranks.ZERO else ()
+        logs = logs_of_one_rank(project, module, [s.node for s in sites]) if guard.ranks is Ranks.ZERO else ()
         return Repair(logs, UNSAFE, NOT_MONITORED) if logs else made
     if test := _parting_test(place):
         alike = "make that the same on every rank first (reduce or broadcast it), or the collective still waits where it differs"

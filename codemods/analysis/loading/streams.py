@@ -137,9 +137,9 @@ def _own(project: Project, site: ClassSite, origin: Origin, call: ast.Call, dept
         for made in (o for part in _parts(origin.module, given) for o in origins(project, origin.module, part)):
             inner = made_class(project, made)
             if inner is None:
-                if not _splits_anywhere(project):
-                    continue
-                return None
+                if _splits_anywhere(project) or _is_made_of_shares(project, made, depth + 1):
+                    return None
+                continue
             if not _is_stream_class(class_facts(project, inner.module, inner.node)):
                 if WORDS.search(_code_of_class(class_facts(project, inner.module, inner.node))):
                     return None
@@ -149,6 +149,22 @@ def _own(project: Project, site: ClassSite, origin: Origin, call: ast.Call, dept
                 return None
             found = below
     return found
+
+
+def _is_made_of_shares(project: Project, made: Origin, depth: int) -> bool:
+    """True where a call of what is not known takes what gives each rank its part: `self.reader(Shares(files))`."""
+    call = made.node
+    if not isinstance(call, ast.Call) or depth > _DEPTH:
+        return False
+    for given in (*call.args, *(k.value for k in call.keywords)):
+        for inner in (o for part in _parts(made.module, given) for o in origins(project, made.module, part)):
+            site = made_class(project, inner)
+            if site is None:
+                if _is_made_of_shares(project, inner, depth + 1):
+                    return True
+            elif WORDS.search(_code_of_class(class_facts(project, site.module, site.node))):
+                return True
+    return False
 
 
 def _parts(module: SourceModule, node: ast.expr, depth: int = 0) -> Iterator[ast.expr]:

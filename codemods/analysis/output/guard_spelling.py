@@ -232,7 +232,7 @@ def _used_already(
     for known_test in sorted(found, key=lambda t: (id(t.node) not in near, wanted.index(t.ranks), t.test is not t.node.test)):
         node, test = known_test.node, known_test.test
         names = [n for n in ast.walk(test) if isinstance(n, ast.Name)]
-        if not names or not is_sure(module, test) or silences_one_process(module, test):
+        if not names or not is_sure(module, test) or silences_one_process(project, module, test):
             continue
         if id(node) not in before and not _has_its_fields(project, module, test, statement):
             continue

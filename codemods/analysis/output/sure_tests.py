@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in, bindings_of, only_value
+from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, qualified
@@ -33,7 +34,7 @@ def known_anyway(project: Project, module: SourceModule, statement: ast.stmt, *,
     for ranks in wanted:
         for test in _tests_near(module, function):
             if asks_the_rank(module, test, project) and ranks_of_test(module, test, project=project) is ranks:
-                if is_sure(module, test) and not silences_one_process(module, test):
+                if is_sure(module, test) and not silences_one_process(project, module, test):
                     if _is_known_at(project, module, function, test, statement):
                         return Spelling(module.text_of(test))
     return None
@@ -74,15 +75,27 @@ def _is_known_at(
     return bool(names)
 
 
-def silences_one_process(module: SourceModule, test: ast.expr) -> bool:
+def silences_one_process(project: Project, module: SourceModule, test: ast.expr) -> bool:
     """True for `rank == 0` where the file, or transformers below 5, writes -1 for a run without a process group.
 
-    What stands under such a test already is not printed by one process; what every process prints must stay.
+    So for a flag that holds more than the rank: `args.saves = args.out and rank == 0`. What stands under such a test already is
+    not printed by one process; what every process prints must stay.
     """
+    if isinstance(test, (ast.Name, ast.Attribute)) and _holds_more_than_the_rank(project, module, test):
+        return True
     text = module.text_of(test)
     if "-1" in text or not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
         return False
     return writes_minus_one(module) or ("local_rank" in text and module.holds(b"transformers"))
+
+
+def _holds_more_than_the_rank(project: Project, module: SourceModule, flag: ast.Name | ast.Attribute) -> bool:
+    name = dotted(flag)
+    values = assigned(module, flag, name)
+    if isinstance(flag, ast.Attribute) and not values:
+        values = [a.value for a in module.nodes(ast.Assign) if any(dotted(t) == name for t in a.targets)]
+    joined = [v for v in values if isinstance(v, ast.BoolOp) and isinstance(v.op, ast.And)]
+    return any(not asks_the_rank(module, part, project) for value in joined for part in conjuncts(value))
 
 
 def is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) -> bool:

@@ -41,7 +41,7 @@ _CHECKPOINTS = frozenset({"save", "load", "save_state_dict", "load_state_dict", 
 _MODULES = frozenset({"self", "pl_module", "lightning_module"})
 # Properties whose read is a collective, or runs pending ones (measured; Lightning issue #18148).
 PENDING = frozenset({"callback_metrics", "logged_metrics", "progress_bar_metrics"})
-_REDUCES_AT_READ = (1, 0)
+_REDUCES_AT_READ = (1, 2)  # 1.1.7 keeps plain dicts, 1.2.10 computes the metrics that it holds
 PROPERTIES = PENDING | {"log_dir", "estimated_stepping_batches"}
 # Evaluation metrics are reduced before these run, but in the sanity check: a read on one rank finishes, barrier or not (seen).
 AFTER_EVALUATION = frozenset(
@@ -270,7 +270,7 @@ def _read(module: SourceModule, node: ast.Attribute, project: Project | None) ->
 
 
 def _keeps_plain_metrics(project: Project, module: SourceModule) -> bool:
-    """True below Lightning 1.0: the metrics of the Trainer are a dict that it fills by itself, and no read reduces anything."""
+    """True below Lightning 1.2: the metrics of the Trainer are a dict that it fills by itself, and no read reduces anything."""
     pin = lightning_pin(project, near=module.path)
     return pin is not None and pin.surely_below(_REDUCES_AT_READ)
 

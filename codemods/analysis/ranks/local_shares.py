@@ -249,6 +249,8 @@ def _spawns_all(project: Project, module: SourceModule, pair: Pair) -> bool:
 def is_for_one_node(project: Project, path: str | None = None) -> bool:
     """True where the programs of a file join their processes by an address of this machine, or number all by their place on it.
 
+    Or where their samplers have one share for each GPU of the machine, by the global rank.
+
     Or where the project asserts that the number on the node is the rank: on a second node it would end there. Without a path
     any program of the project counts: where the harm is that of files, siblings for one machine show how it is run.
     """
@@ -282,9 +284,24 @@ def _share_a_program(project: Project, one: str, other: str) -> bool:
 
 
 def _joining_one_node(project: Project) -> frozenset[str]:
-    """The files that make a group of the processes of one machine."""
+    """The files that make a group of the processes of one machine, or whose samplers have a share for each GPU of it."""
     paths = (p for p in project.files_containing(b"init_process_group") if not is_test_file(p))
-    return project.keep("join one node", lambda: frozenset(p for p in paths if _joins_one_node(project, p)))
+    return project.keep(
+        "join one node", lambda: frozenset((*(p for p in paths if _joins_one_node(project, p)), *_dealing_by_gpus(project)))
+    )
+
+
+def _dealing_by_gpus(project: Project) -> Iterator[str]:
+    """The files that give a sampler of torch a share for each GPU of one machine, by the global rank: it refuses the rank on a
+    second one."""
+    for module, pair in _pairs_of_project(project) if project.files_containing(b"device_count(") else ():
+        if pair.use is not Use.SAMPLER or pair.size is None or not isinstance(pair.at, ast.Call):
+            continue
+        if not qualified(module, pair.at.func).startswith("torch.utils.data.") or _is_of_launcher(project, module, pair.size):
+            continue
+        index = index_among(project, module, pair.index)
+        if (index is None or not index.one_node) and size_among(project, module, pair.size) is Among.NODE:
+            yield from {module.path, *(v.module.path for v in values_behind(project, module, pair.size))}
 
 
 def _joins_one_node(project: Project, path: str) -> bool:

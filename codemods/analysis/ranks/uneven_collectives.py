@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from codemods.analysis.bindings import Binding, bindings_in, bindings_of
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.frameworks import Pin, lightning_pin
 from codemods.analysis.guards.guard_split import used_names
 from codemods.analysis.hooks import EVALUATION_HOOKS, TEST_HOOKS, TRAINING_EPOCH_HOOKS
 from codemods.analysis.names import dotted, last
@@ -30,6 +30,9 @@ from codemods.store.project import Project
 
 _PROGRESS = frozenset({"tqdm", "trange", "track", "ProgressBar", "progress"})
 NOT_MONITORED = "assumes that nothing monitors it (a checkpoint, early stopping, a scheduler): the other ranks have no such value"
+_NOT_IN_EACH = "log it on every rank, or with rank_zero_only=True, which Lightning has from 1.4 on"
+_RANK_ZERO_ONLY_SINCE = (1, 4)  # an argument of `log` in 1.4.9, none in 1.3.8
+_REDUCES_EPOCHS_SINCE = (1, 4)
 _TESTED = "nothing monitors what a test logs, and no pin keeps the project at a Lightning that reduces it"
 _EPOCH_HOOKS = EVALUATION_HOOKS | TRAINING_EPOCH_HOOKS
 
@@ -78,7 +81,7 @@ def _decided_by_one_rank(project: Project, module: SourceModule) -> Iterator[Une
                 if binding := _one_sided(project, module, function, name, up):
                     seen.add(id(up))
                     line = line_of(binding.node)
-                    edits = logs_of_one_rank(module, [c for c, _ in _collectives_in(project, module, up)])
+                    edits = logs_of_one_rank(project, module, [c for c, _ in _collectives_in(project, module, up)])
                     alone = "give every rank the same value first (broadcast it), or make the calls on one rank without a sync"
                     yield Uneven(
                         call,
@@ -97,11 +100,13 @@ def _collectives_in(project: Project, module: SourceModule, node: ast.AST) -> It
             yield inner, found
 
 
-def logs_of_one_rank(module: SourceModule, nodes: Sequence[ast.AST]) -> tuple[Edit, ...]:
+def logs_of_one_rank(project: Project, module: SourceModule, nodes: Sequence[ast.AST]) -> tuple[Edit, ...]:
     """`rank_zero_only=True` for `sync_dist=True` on each of the calls; nothing unless all of them are such logs.
 
     With it Lightning neither reduces the value nor waits, 1.6 included, and the logger shows that of rank 0.
     """
+    if _may_lack_rank_zero_only(lightning_pin(project, near=module.path)):
+        return ()
     edits: list[Edit] = []
     for node in nodes:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
@@ -113,6 +118,13 @@ def logs_of_one_rank(module: SourceModule, nodes: Sequence[ast.AST]) -> tuple[Ed
         span = module.span(node)
         edits += [DropKeyword(module.path, span, "sync_dist"), SetKeyword(module.path, span, "rank_zero_only", "True")]
     return tuple(edits)
+
+
+def _may_lack_rank_zero_only(pin: Pin | None) -> bool:
+    """True where the pin names releases without `log(rank_zero_only=…)`."""
+    if pin is None or pin.surely_at_least(_RANK_ZERO_ONLY_SINCE):
+        return False
+    return pin.minimum is not None or pin.surely_below(_RANK_ZERO_ONLY_SINCE)
 
 
 def _deciding(up: ast.AST, below: ast.AST) -> ast.expr | None:
@@ -242,8 +254,9 @@ def _logs_on_one_rank(project: Project, module: SourceModule) -> Iterator[Uneven
     if not calls or any(n.partition(".")[0] in ("lightning", "lightning_fabric") for n in module.imported_modules):
         return
     pin = lightning_pin(project, near=module.path)
-    if pin is not None and pin.surely_at_least((1, 7)):
+    if pin is not None and (pin.surely_at_least((1, 7)) or pin.surely_below(_REDUCES_EPOCHS_SINCE)):
         return
+    lacks = _may_lack_rank_zero_only(pin)
     for call in calls:
         function = module.function_of(call)
         if function is None or function.name not in _EPOCH_HOOKS or not isinstance(call.func, ast.Attribute):
@@ -263,7 +276,7 @@ def _logs_on_one_rank(project: Project, module: SourceModule) -> Iterator[Uneven
             call,
             f"only rank 0 makes this {module.text_of(call.func)}: Lightning up to 1.6 reduces it over the ranks at the end of "
             "the epoch and hangs; from 1.7 on the other ranks lack the key, and what monitors it fails there",
-            NOT_MONITORED,
+            _NOT_IN_EACH if lacks else NOT_MONITORED,
             (guard.line, "only rank 0 passes the test"),
-            (SetKeyword(module.path, module.span(call), "rank_zero_only", "True"),),
+            () if lacks else (SetKeyword(module.path, module.span(call), "rank_zero_only", "True"),),
         )

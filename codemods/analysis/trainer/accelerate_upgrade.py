@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from codemods.analysis.frameworks import accelerate_pin
+from codemods.analysis.python_bounds import ruled_out_by_python
 from codemods.analysis.trainer.lightning_upgrade import Standing
 from codemods.analysis.version_branches import is_of_one_version
-from codemods.analysis.version_pins import Version
+from codemods.analysis.version_pins import Version, padded
 from codemods.api.findings import Applicability, Evidence
 from codemods.store.project import Project
 
@@ -13,13 +14,16 @@ PIP_TAKES = "pip takes 1.x today"
 
 
 def accelerate_standing(project: Project, path: str, at: object, *, since: Version, gone: Version) -> Standing | None:
-    """None where every Accelerate that the project allows takes the old spelling; else how far the new one may be trusted.
+    """None where every Accelerate that the project and its Python allow takes the old spelling; else how far the new one goes.
 
     at: what it is asked of, for whoever watches the questions. The new spelling is there from `since` on.
     """
     if is_of_one_version(project, path, at):
         return None
     pin = accelerate_pin(project, near=path)
+    ends = ruled_out_by_python(project, "accelerate", near=path)
+    if ends is not None and ends <= padded(gone) and not (pin is not None and pin.surely_at_least(ends)):
+        return None
     if pin is None:
         return Standing(Applicability.UNSAFE, f"assumes {_text(since)} or newer: no file pins it, so {PIP_TAKES}")
     if pin.surely_below(gone):

@@ -9,6 +9,7 @@ from codemods.analysis.trainer.lightning_trainers import Change
 from codemods.analysis.trainer.lightning_upgrade import Standing, standing
 from codemods.analysis.trainer.trainer_keys import why_not_renamed
 from codemods.analysis.trainer.trainer_tables import readers, tables_of
+from codemods.analysis.version_pins import Version
 from codemods.api.findings import AddEntry, DropEntry, Edit, ReplaceExpression
 from codemods.data.lightning_arguments import (
     ACCELERATOR_GONE,
@@ -50,6 +51,7 @@ def entry_changes(project: Project, table: Table, key: str) -> Iterator[EntryCha
         if (row := OLD.get(entry.key)) is not None:
             value = Keyed(table, entry, "", "").literal
             edits: list[Edit] = []
+            since: Version
             new = ""
             if value in row.idle:
                 edits, since = [DropEntry(table.file.path, entry.span)], ALWAYS
@@ -62,8 +64,19 @@ def entry_changes(project: Project, table: Table, key: str) -> Iterator[EntryCha
         elif entry.key in NONE_WAS_DEFAULT and entry.kind == "null":
             edits = [ReplaceExpression(table.file.path, entry.value_span, "auto")] if entry.value else []
             why = "" if edits else f"write {entry.key}: auto"
-            yield from _judged(project, table, key, entry, edits, NONE_WAS_DEFAULT[entry.key], NONE_GONE, why)
+            since, group = _since_of_auto(table, entry)
+            yield from _judged(project, table, key, entry, edits, since, NONE_GONE, why, group=group)
     yield from _devices(project, table, key)
+
+
+def _since_of_auto(table: Table, entry: Entry) -> tuple[Version, str]:
+    """Since when `auto` stands for null, and the group of those that go together: devices need an accelerator in Lightning 1."""
+    accelerator = table.entry("accelerator")
+    if entry.key == "strategy" or accelerator is None:
+        return (NONE_GONE if entry.key == "devices" else NONE_WAS_DEFAULT[entry.key]), ""
+    devices = table.entry("devices")
+    both = accelerator.kind == "null" and devices is not None and devices.kind == "null"
+    return NONE_WAS_DEFAULT[entry.key], f"{table.file.path}:{accelerator.key_span.line}" if both else ""
 
 
 def _devices(project: Project, table: Table, key: str) -> Iterator[EntryChange]:
@@ -157,7 +170,7 @@ def _judged(
     key: str,
     entry: Entry,
     edits: list[Edit],
-    since: Minor,
+    since: Version,
     gone: Minor,
     why: str,
     became: str = "",
