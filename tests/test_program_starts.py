@@ -819,8 +819,10 @@ def test_a_switch_in_the_file(switch: str, job: str, expected: Start) -> None:
         ("[0]", 'python train.py "$@"\n', Start.LIKELY),
         ("[0]", "torchrun --nproc_per_node 2 train.py\n", Start.SEVERAL),
         ("[0]", "ls\n", Start.LIKELY),  # no command says how it is started
-        ("[0, 1]", "python train.py --lr 1\n", Start.LIKELY),
-        ("-1", "python train.py --lr 1\n", Start.LIKELY),
+        ("[0, 1]", "python train.py --lr 1\n", Start.SEVERAL),
+        ("-1", "python train.py --lr 1\n", Start.SEVERAL),
+        ("-1", 'python train.py "$@"\n', Start.SEVERAL),
+        ("-1", "python train.py --devices 1\n", Start.LIKELY),
     ],
 )
 def test_devices_of_the_script_own_option(default: str, job: str, expected: Start) -> None:
