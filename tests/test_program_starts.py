@@ -1112,7 +1112,7 @@ class Lite(LightningLite):
 def main(args):
     Lite(GIVEN).run(args)
 """
-OVER_A_FILE = LITE.replace("class Lite(LightningLite)", "class Lite(Fit)").replace("from pytorch_lightning.lite import LightningLite\n", "")
+OVER_A_FILE = LITE.replace("(LightningLite)", "(Fit)").replace("from pytorch_lightning.lite import LightningLite\n", "")
 FIT = {"base.py": "from lightning.fabric import Fabric\n\n\nclass Fit(Fabric):\n    def again(self): ...\n"}
 
 

@@ -224,7 +224,10 @@ def test_a_trainer_that_a_called_function_makes(trainer: str, files: dict[str, s
             assert starts_ranks_in_fit(project, module, function) is alone, function.name
 
 
-OWN_OPTIONS = "    parser.add_argument('--devices', default=-1, type=int)\n    parser.add_argument('--accelerator', default='gpu')\n"
+OWN_OPTIONS = """\
+    parser.add_argument('--devices', default=-1, type=int)
+    parser.add_argument('--accelerator', default='gpu')
+"""
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
@@ -141,7 +140,9 @@ class RendezvousOfEachProcess(DdpCodemod):
     def _left(self, module: SourceModule, found: Left) -> Finding:
         home, starter = found.starter
         named = " and ".join(f"`{o}`" for o in found.options)
-        where, later = (f"in a folder that {named} name{'s' if len(found.options) == 1 else ''}", "in that folder ") if named else ("the same in every run", "")
+        names = "names" if len(found.options) == 1 else "name"
+        where = f"in a folder that {named} {names}" if named else "the same in every run"
+        later = "in that folder " if named else ""
         return self.finding(
             module, found.place,
             f"the ranks meet by the file `{found.name}`, {where}, and nothing removes it: a run that is killed leaves it "

@@ -262,7 +262,7 @@ def test_a_file_in_a_folder_that_an_option_names(source: str, declared: dict[str
         ("a script removes the file", {"options.py": OPTION, "run.sh": "rm -f out/.we_meet\ntorchrun train.py\n"}),
         ("Hydra names it by the time", {"base.yaml": "results: out/${now:%H-%M-%S}\n"}),
         ("Hydra's folder", {"base.yaml": "results: out\n", "go.py": "import hydra\n\n\n@hydra.main()\ndef main(c): ...\n"}),
-        ("the default is the clock's", {"options.py": f"import time\n{OPTION.replace(chr(39) + 'out' + chr(39), 'time.ctime()')}"}),
+        ("the default is the clock's", {"options.py": "import time\n" + OPTION.replace("'out'", "time.ctime()")}),
         ("worked out", {"options.py": f"{OPTION}options = parser.parse_args()\noptions.results = fresh(options.results)\n"}),
         ("removed", {"options.py": OPTION, "go.py": "import os\n\n\ndef clean(o):\n    os.remove(o.results + '/.we_meet')\n"}),
     ],

@@ -29,7 +29,7 @@ _WINDOWS = lazy(r"win32|[\"']nt[\"']|[wW]indows")
 
 @record
 class Left:
-    """place: where the path stands. name: of the file. options: what names its folder. starter: the call that starts the group."""
+    """place: where the path stands. name: of the file. options: what names its folder. starter: what starts the group."""
 
     place: ast.AST
     name: str
@@ -39,7 +39,7 @@ class Left:
 
 @record
 class _Address:
-    """value: what the group is given. at: the statement or call that gives it. field: the attribute that holds it, if one does."""
+    """value: what the group is given. at: the statement or call that gives it. field: the attribute that holds it."""
 
     value: ast.expr
     at: ast.AST
