@@ -120,6 +120,11 @@ def test_a_strategy_for_several_devices_alone(made: str, above: str, one: bool) 
         ("Trainer(devices=args.devices)", "'--batch', type=int, default=8", "", Start.LIKELY),
         ("Trainer(max_epochs=args.devices)", "'--devices', type=int, default=8", "", Start.LIKELY),
         ("Trainer.from_argparse_args(args)", "'--gpus', type=int, default=2", "", Start.SEVERAL),
+        ("Trainer.from_argparse_args(args)", "'--devices', type=int, default=-1", "", Start.SEVERAL),  # all that there are
+        ("Trainer.from_argparse_args(args)", "'--devices', default=-1", "python train.py --devices 1\n", Start.LIKELY),
+        ("Trainer(devices=args.devices)", "'--devices', default='0,1'", "", Start.SEVERAL),
+        ("Trainer(gpus=args.gpus)", "'--gpus', default='3'", "", Start.LIKELY),  # one GPU by its number
+        ("Trainer(devices=args.devices)", "'--devices', type=int, default=-count()", "", Start.LIKELY),
         ("Trainer.from_argparse_args(args, gpus=read())", "'--gpus', type=int, default=4", "", Start.LIKELY),
         ("Trainer(strategy=DDPStrategy() if args.x else DeepSpeedStrategy())", "'--x'", "", Start.SEVERAL),
         ("Trainer(strategy='ddp' if args.x else 'fsdp', devices=read())", "'--x'", "", Start.SEVERAL),

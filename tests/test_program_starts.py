@@ -819,8 +819,10 @@ def test_a_switch_in_the_file(switch: str, job: str, expected: Start) -> None:
         ("[0]", 'python train.py "$@"\n', Start.LIKELY),
         ("[0]", "torchrun --nproc_per_node 2 train.py\n", Start.SEVERAL),
         ("[0]", "ls\n", Start.LIKELY),  # no command says how it is started
-        ("[0, 1]", "python train.py --lr 1\n", Start.LIKELY),
-        ("-1", "python train.py --lr 1\n", Start.LIKELY),
+        ("[0, 1]", "python train.py --lr 1\n", Start.SEVERAL),
+        ("-1", "python train.py --lr 1\n", Start.SEVERAL),
+        ("-1", 'python train.py "$@"\n', Start.SEVERAL),
+        ("-1", "python train.py --devices 1\n", Start.LIKELY),
     ],
 )
 def test_devices_of_the_script_own_option(default: str, job: str, expected: Start) -> None:
@@ -1094,3 +1096,43 @@ def test_a_settings_file_that_the_command_chooses(command: str, path: str, text:
     source = f"import lightning as L\n\ndef main(cfg):\n    L.Trainer(gpus=cfg.gpus, accelerator=cfg.accelerator).fit(1)\n{MAIN}"
     files = {"README.md": f"```\n{command}\n```\n", path: text, "conf/backend/none.yaml": "gpus: 1\n"}
     assert start(source, files) is expected
+
+
+LITE = """\
+import torch
+from base import Fit
+from pytorch_lightning.lite import LightningLite
+
+
+class Lite(LightningLite):
+    def run(self, args):
+        torch.save(args, "a.pt")
+
+
+def main(args):
+    Lite(GIVEN).run(args)
+"""
+OVER_A_FILE = LITE.replace("(LightningLite)", "(Fit)").replace("from pytorch_lightning.lite import LightningLite\n", "")
+FIT = {"base.py": "from lightning.fabric import Fabric\n\n\nclass Fit(Fabric):\n    def again(self): ...\n"}
+
+
+@pytest.mark.parametrize("source", [LITE, OVER_A_FILE])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("devices=4, accelerator='gpu'", Start.SEVERAL),
+        ("strategy=DDPStrategy(find_unused_parameters=True), devices='auto'", Start.SEVERAL),
+        ("devices=args.devices", Start.LIKELY),
+        ("devices=1, accelerator='gpu'", Start.ONE),
+        ("", Start.ONE),
+    ],
+)
+def test_an_own_lite_runs_as_its_maker_says(source: str, given: str, expected: Start) -> None:
+    assert start(source.replace("GIVEN", given) + MAIN.replace("main()", "main(3)"), FIT) is expected
+
+
+def test_an_own_lite_whose_init_says_how_many_and_another_class() -> None:
+    own = LITE.replace("    def run", "    def __init__(self, devices):\n        super().__init__(devices=1)\n\n    def run")
+    given = MAIN.replace("main()", "main(3)")
+    assert start(own.replace("GIVEN", "devices=4") + given, FIT) is Start.ONE
+    assert start(LITE.replace("(LightningLite)", "").replace("GIVEN", "devices=4") + given, FIT) is Start.ONE

@@ -224,6 +224,34 @@ def test_a_trainer_that_a_called_function_makes(trainer: str, files: dict[str, s
             assert starts_ranks_in_fit(project, module, function) is alone, function.name
 
 
+OWN_OPTIONS = """\
+    parser.add_argument('--devices', default=-1, type=int)
+    parser.add_argument('--accelerator', default='gpu')
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "files", "alone"),
+    [
+        (OWN_OPTIONS, OLD, True),
+        (OWN_OPTIONS.replace("-1", "4"), OLD, True),
+        (OWN_OPTIONS.replace("-1", "1"), OLD, False),  # one device, and no command says more
+        (OWN_OPTIONS.replace("gpu", "ddp"), OLD, False),
+        (OWN_OPTIONS, NEW, False),
+        (OWN_OPTIONS + "    parser.add_argument('--strategy', default='ddp')\n", OLD, False),
+    ],
+)
+def test_a_trainer_of_options_whose_defaults_say_how_many(options: str, files: dict[str, str], *, alone: bool) -> None:
+    parser = f"def parsed():\n    parser = ArgumentParser()\n{options}    return parser.parse_args()\n"
+    source = PARSED.format(trainer=BY_OPTIONS)
+    source = source.replace(source[source.index("def parsed") : source.index("\ndef run")], parser)
+    project = project_of(source, files)
+    module = project.module("module.py")
+    assert module is not None
+    main = next(f for f in module.functions if f.name == "main")
+    assert starts_ranks_in_fit(project, module, main) is alone
+
+
 def test_functions_that_make_a_trainer_of_each_kind() -> None:
     both = PARSED.format(trainer="pl.Trainer(gpus=4)").replace("    run(args)\n", "    run(args)\n    again(args)\n")
     for kind, alone in (("", True), (", strategy='ddp'", False)):

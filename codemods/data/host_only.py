@@ -66,7 +66,7 @@ WRITING_METHODS = frozenset(
         "write", "writelines", "writerow", "writerows", "writeheader", "write_text", "write_bytes", "to_csv",
         "to_json", "to_excel", "to_parquet", "to_pickle", "to_feather", "to_hdf", "to_html", "to_latex", "savefig",
         "imsave", "write_html", "write_image", "unlink", "rmdir", "touch", "symlink_to", "mkdir", "flush", "tofile",
-        "imwrite", "save_pretrained",
+        "imwrite", "save_pretrained", "to_json_file",
     }
 )  # fmt: skip
 

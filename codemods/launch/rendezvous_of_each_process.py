@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
-from codemods.analysis.guards.left_rendezvous import left_rendezvous
+from codemods.analysis.guards.left_rendezvous import Left, left_rendezvous
 from codemods.analysis.guards.rendezvous import Meeting, Where, handed_to_others, meetings_of_each_process
 from codemods.analysis.guards.unsized_branches import UnsizedBranch, unsized_branches
 from codemods.api.codemod import DdpCodemod
@@ -28,7 +27,8 @@ class RendezvousOfEachProcess(DdpCodemod):
     of each node runs. Finds `MASTER_ADDR` fixed to `localhost` in a script that takes a number of nodes, and has no option
     for the address. Finds the arm that takes the rank from `SLURM_PROCID` and leaves the number of processes at its default
     of 1, where the arm beside it sets both, and takes `SLURM_NTASKS` for it. Reports a `file://` rendezvous whose path is the
-    same in every run, and which nothing removes: whether a run after a killed one meets by the file that it left is a race.
+    same in every run, or stands in a folder that an option names (also where a dict or a field of the options holds the address),
+    and which nothing removes: whether a run after a killed one meets by the file that it left is a race.
 
     ## Why it matters
     All ranks have to meet at one address. Those that have drawn another port, or listen on their own node, wait in
@@ -88,8 +88,10 @@ class RendezvousOfEachProcess(DdpCodemod):
     - Says nothing of an arm for Slurm where a job file gives the number of processes, where submitit does (`num_tasks`), where
       the option is not seen to be 1, or where the arm sets the environment for others.
     - Says nothing of Slurm's arm where nothing of the project starts it under Slurm: that arm came with copied code.
-    - Says nothing of a file in a folder of the run (`tempfile`, an option, the environment, the clock, a parameter), of one that
-      the project removes, and in an arm for Windows.
+    - Says nothing of a file in a folder of the run (`tempfile`, the environment, the clock, a parameter), of one that the project
+      removes or a script speaks of, of one that an option alone names, and in an arm for Windows.
+    - Says nothing of a folder of an option that is not seen to be declared, that a program gives what it works out, or that a
+      script or a setting gives a date, a number of the job, or empties.
     - Reports a port or an address that is drawn: it has to be drawn once.
 
     ## References
@@ -116,8 +118,8 @@ class RendezvousOfEachProcess(DdpCodemod):
             if found.at.lineno not in told:
                 told.add(found.at.lineno)
                 yield self._told(module, found)
-        for place, name, call in left_rendezvous(project, module):
-            yield self._left(module, place, name, call)
+        for left in left_rendezvous(project, module):
+            yield self._left(module, left)
         for branch in unsized_branches(project, module) if module.holds(b"SLURM_PROCID") else ():
             if _is_run_under_slurm(project):
                 yield self._unsized(module, branch)
@@ -135,12 +137,18 @@ class RendezvousOfEachProcess(DdpCodemod):
             reason="assumes that `srun` starts one task for each GPU, and that nothing outside the repository gives the number",
         )
 
-    def _left(self, module: SourceModule, place: ast.AST, name: str, call: ast.Call) -> Finding:
+    def _left(self, module: SourceModule, found: Left) -> Finding:
+        home, starter = found.starter
+        named = " and ".join(f"`{o}`" for o in found.options)
+        names = "names" if len(found.options) == 1 else "name"
+        where = f"in a folder that {named} {names}" if named else "the same in every run"
+        later = "in that folder " if named else ""
         return self.finding(
-            module, place,
-            f"the ranks meet by the file `{name}`, the same in every run, and nothing removes it: a run that is killed leaves it "
-            "behind, and a rank of a later run may read a dead rank's address in it, wait, and end with \"Connection refused\"",
-            evidence=[Evidence("static", "the group is started by it", module.path, call.lineno)],
+            module, found.place,
+            f"the ranks meet by the file `{found.name}`, {where}, and nothing removes it: a run that is killed leaves it "
+            f"behind, and a rank of a later run {later}may read a dead rank's address in it, wait, and end with "
+            "\"Connection refused\"",
+            evidence=[Evidence("static", "the group is started by it", home.path, starter.lineno)],
             reason="let the process that starts the ranks make a new file for each run (`tempfile.mkdtemp()`) and hand its path "
             "over, or meet by `env://`",
             severity="risk",

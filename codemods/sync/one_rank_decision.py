@@ -119,6 +119,7 @@ class OneRankDecision(DdpCodemod):
     - Says nothing where a collective in the function, or above the test in the loop, may have made the value everybody's.
     - Says nothing of a loss that nothing but its name shows, and which is called reduced or gathered.
     - Says nothing of the learning rate of an optimizer of single tensors (`Adam([delta])`): it may be the rank's own.
+    - Says nothing of a loop that rank 0 leaves where all leave it in the same round, by the same test in its body.
     - Says nothing of a loop in which no rank waits for another, as where the model was built without its wrapper (`ddp=False`).
     - Says nothing of an output that is asked for None where the `forward` of the model is seen and never returns None.
     - Says nothing of an exit with a status other than 0, or of a `raise`, where only torchrun, `mp.spawn` or another launcher

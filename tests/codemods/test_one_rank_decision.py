@@ -2023,3 +2023,131 @@ def test_other_weights_are_no_hang() -> None:
     assert "the weights are not" in found.message and found.severity == "data"
     found_all = findings_of(RULE, STEPPED.format(first="optimizer.zero_grad()", second="loss.backward()"))
     assert [f.severity for f in found_all] == ["hang"]
+
+
+WORKER = """\
+from abc import ABC, abstractmethod
+
+import torch.distributed as dist
+
+
+class Patient(ABC):
+    def __init__(self, model, rows, rank):
+        self.model, self.rows, self.rank, self.early_stop = model, rows, rank, 0
+
+    @abstractmethod
+    def one_round(self, number):
+        raise NotImplementedError
+
+    def work(self, rounds):
+        for number in range(rounds):
+            total = self.one_round(number)
+            if self.rank == 0 and number % 2 == 0:
+                self.early_stop = self.early_stop + 1 if total > 3 else 0
+                if self.early_stop > 5:
+                    break
+"""
+HEIR = """\
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+from patient import Patient
+
+
+class Worker(Patient):
+    def one_round(self, number):
+        total = 0.0
+        for batch in self.rows:
+            loss = self.model(batch).mean()
+            STEP
+            total += loss.item()
+        return total
+
+
+def main(net, rows):
+    dist.init_process_group("gloo")
+    model = WRAPPED
+    rows = DataLoader(rows, 8, sampler=DistributedSampler(rows))
+    Worker(model, rows, dist.get_rank()).work(9)
+
+
+if __name__ == "__main__":
+    main(torch.nn.Linear(2, 2), torch.rand(8, 2))
+"""
+WRAPS = "DistributedDataParallel(net)"
+BOTH_ARMS = "if self.scaler:\n    self.scaler.scale(loss).backward()\nelse:\n    loss.backward()"
+
+
+def heir_that(*, step: str, wrapped: str = "DistributedDataParallel(net)") -> str:
+    return HEIR.replace("            STEP", textwrap.indent(step, " " * 12)).replace("WRAPPED", wrapped)
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["loss.backward()", BOTH_ARMS, "with torch.enable_grad():\n    learn(loss)"],
+)
+def test_rank_0_leaves_the_rounds_in_which_an_heir_trains(step: str) -> None:
+    heir = f"{heir_that(step=step)}\n\ndef learn(loss):\n    loss.backward()\n"
+    found = check_told(RULE, WORKER, reason="broadcast", files={"run.py": heir}, path="patient.py")
+    assert "rank 0 alone decides whether to take this break" in found.message
+
+
+@pytest.mark.parametrize(
+    ("step", "wrapped"),
+    [("total += 1", WRAPS),  # nothing is trained
+     ("if self.trains:\n    loss.backward()", WRAPS),  # a test decides
+     ("if self.rank == 0:\n    loss.backward()", WRAPS),
+     ("loss.backward()", "net")],  # each rank trains for itself
+)  # fmt: skip
+def test_rank_0_leaves_rounds_in_which_nobody_waits(step: str, wrapped: str) -> None:
+    heir = heir_that(step=step, wrapped=wrapped)
+    check_nothing(RULE, WORKER, files={"run.py": heir}, path="patient.py")
+
+
+def test_rank_0_leaves_rounds_of_which_one_heir_does_not_train() -> None:
+    heir = heir_that(step="loss.backward()")
+    other = "from patient import Patient\n\n\nclass Judge(Patient):\n    def one_round(self, number):\n        return 0.0\n"
+    check_nothing(RULE, WORKER, files={"run.py": heir, "judge.py": other}, path="patient.py")
+    check_nothing(RULE, WORKER, files={}, path="patient.py")
+
+
+ROUNDS = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def one_round(model, rows):
+    for batch in rows:
+        loss = model(batch).mean()
+        loss.backward()
+    return loss.item()
+
+
+def main(net, data):
+    dist.init_process_group("gloo")
+    model = DistributedDataParallel(net)
+    rows = DataLoader(data, 8, sampler=DistributedSampler(data))
+    for number in range(9):
+        score = one_round(model, rows)
+        if dist.get_rank() == 0 and number % 2 == 0:
+            print(number)
+            if score > 3:
+                break
+        BELOW
+
+
+if __name__ == "__main__":
+    main(torch.nn.Linear(2, 2), torch.rand(8, 2))
+"""
+
+
+def test_rank_0_leaves_the_rounds_of_a_function_that_trains() -> None:
+    check_told(RULE, ROUNDS.replace("BELOW", "print(number)"), reason="broadcast")
+    told = findings_of(RULE, ROUNDS.replace("BELOW", "if score > 3:\n            break"))
+    assert not any("rank 0 alone decides" in found.message for found in told)  # all of them leave there, by the same test

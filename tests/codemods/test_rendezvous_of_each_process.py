@@ -179,7 +179,7 @@ def test_ways_to_write_its_path(path: str) -> None:
 @pytest.mark.parametrize(
     ("what", "source"),
     [
-        ("an option", FILE.replace('folder = "."', "folder = args.folder")),
+        ("an option that nobody declares", FILE.replace('folder = "."', "folder = args.folder")),
         ("a folder of the run", FILE.replace('folder = "."', "folder = tempfile.mkdtemp()")),
         ("a parameter", FILE.replace("start(rank, args)", "start(rank, args, folder)").replace('    folder = "."\n', "")),
         ("the job's number", LITERAL.replace("'file:///shared/meeting_4'", "'file:///shared/' + os.environ['SLURM_JOB_ID']")),
@@ -192,6 +192,90 @@ def test_ways_to_write_its_path(path: str) -> None:
 )  # fmt: skip
 def test_files_of_a_run(what: str, source: str) -> None:
     check_nothing(RULE, source)
+
+
+BY_OPTION = """\
+import os
+from pathlib import Path
+
+import torch.distributed as dist
+
+
+def start(options, rank, world):
+    folder = Path(options.results).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    meeting = f"{folder}/.we_meet"
+    dist.init_process_group("nccl", init_method=f"file://{meeting}", rank=rank, world_size=world)
+"""
+IN_A_DICT = """\
+import torch.distributed as dist
+
+
+def how(options, rank, world):
+    where = options.results + "/.we_meet"
+    return {"backend": "nccl", "init_method": "file://" + where, "rank": rank, "world_size": world}
+
+
+def start(options, rank, world):
+    given = how(options, rank, world)
+    dist.init_process_group(**given)
+"""
+IN_A_FIELD = """\
+import torch.multiprocessing as mp
+
+from worker import work
+
+
+def start(options):
+    options.env.meeting = f"file://{options.results}/.we_meet"
+    mp.spawn(work, nprocs=4, args=(options,))
+"""
+WORKER_FILE = """\
+import torch.distributed as dist
+
+
+def work(rank, options):
+    dist.init_process_group("nccl", init_method=options.env.meeting, rank=rank, world_size=4)
+"""
+OPTION = "import argparse\n\nparser = argparse.ArgumentParser()\nparser.add_argument('--results', default='out')\n"
+
+
+@pytest.mark.parametrize("source", [BY_OPTION, IN_A_DICT, IN_A_FIELD])
+@pytest.mark.parametrize(
+    "declared",
+    [{"options.py": OPTION}, {"options.py": OPTION, "run.sh": "torchrun train.py --results out/best\n"},
+     {"base.yaml": "results: out/${model}\nlr: 0.1\n"},
+     {"options.py": f"{OPTION}options = parser.parse_args()\noptions.results = f'here/{{options.results}}'\n"}],
+)  # fmt: skip
+def test_a_file_in_a_folder_that_an_option_names(source: str, declared: dict[str, str]) -> None:
+    found = check_told(RULE, source, reason="new file for each run", files={**declared, "worker.py": WORKER_FILE})
+    assert "the file `.we_meet`, in a folder that `results` names" in found.message
+
+
+@pytest.mark.parametrize("source", [BY_OPTION, IN_A_DICT, IN_A_FIELD])
+@pytest.mark.parametrize(
+    ("what", "declared"),
+    [
+        ("nobody declares it", {}),
+        ("a script gives the date", {"options.py": OPTION, "run.sh": "out=out/$(date +%s)\ntorchrun t.py --results $out\n"}),
+        ("a script empties it", {"options.py": OPTION, "run.sh": "rm -rf out/a\ntorchrun train.py --results out/a\n"}),
+        ("a script removes the file", {"options.py": OPTION, "run.sh": "rm -f out/.we_meet\ntorchrun train.py\n"}),
+        ("Hydra names it by the time", {"base.yaml": "results: out/${now:%H-%M-%S}\n"}),
+        ("Hydra's folder", {"base.yaml": "results: out\n", "go.py": "import hydra\n\n\n@hydra.main()\ndef main(c): ...\n"}),
+        ("the default is the clock's", {"options.py": "import time\n" + OPTION.replace("'out'", "time.ctime()")}),
+        ("worked out", {"options.py": f"{OPTION}options = parser.parse_args()\noptions.results = fresh(options.results)\n"}),
+        ("removed", {"options.py": OPTION, "go.py": "import os\n\n\ndef clean(o):\n    os.remove(o.results + '/.we_meet')\n"}),
+    ],
+)  # fmt: skip
+def test_a_folder_of_an_option_that_may_be_another_in_each_run(source: str, what: str, declared: dict[str, str]) -> None:
+    check_nothing(RULE, source, files={**declared, "worker.py": WORKER_FILE})
+
+
+def test_an_option_alone_names_the_file_and_a_field_that_no_group_takes() -> None:
+    alone = BY_OPTION.replace('f"{folder}/.we_meet"', "folder")
+    check_nothing(RULE, alone, files={"options.py": OPTION})
+    other = WORKER_FILE.replace("options.env.meeting", "options.env.place")
+    check_nothing(RULE, IN_A_FIELD, files={"options.py": OPTION, "worker.py": other})
 
 
 def test_files_that_another_file_removes_and_the_arm_for_windows() -> None:

@@ -46,6 +46,7 @@ def test_figures_that_each_rank_has_made_are_closed_on_each() -> None:
         ("os.rename('a', 'b')",),
         ("self.path.write_text('a')",),
         ("self.table.to_csv('a.csv')",),
+        ("self.net.config.to_json_file('a.json')",),
         ("print('saving')", *DUMP, "print('saved')"),
         ("with open('done', 'w'):", "    pass"),
         ("if os.path.exists(self.a):", "    os.remove(self.a)", "    print('gone')"),

@@ -75,7 +75,7 @@ _COPIES: dict[str, Act] = {
 _METHODS: dict[str, tuple[Act, int]] = {
     **dict.fromkeys(("write_text", "write_bytes", "touch", "symlink_to"), (Act.WRITES, -1)),
     **dict.fromkeys(("to_csv", "to_json", "to_parquet", "to_pickle", "to_feather", "to_hdf", "to_html", "to_excel", "savefig",
-                     "write_html", "write_image", "tofile"), (Act.WRITES, 0)),
+                     "write_html", "write_image", "tofile", "to_json_file"), (Act.WRITES, 0)),
     "mkdir": (Act.MAKES, -1),
     **dict.fromkeys(("save_pretrained", "save_to_disk", "extractall"), (Act.FILLS, 0)),
     **dict.fromkeys(("unlink", "rmdir"), (Act.REMOVES, -1)),

@@ -11,119 +11,128 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import bindings_of
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.guards.fixed_paths import option_in, same_in_every_run, texts_of
+from codemods.analysis.names import qualified
 from codemods.files.source import SourceModule
-from codemods.files.text_file import PYTHON_KINDS
+from codemods.files.text_file import PYTHON_KINDS, SHELL_KINDS
 from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
 from codemods.store.project import Project
 
-_DEPTH = 12
 _SCHEME = "file://"
-_JOINS = frozenset(
-    {"join", "abspath", "realpath", "expanduser", "normpath", "getcwd", "cwd", "dirname", "Path", "replace", "as_posix",
-     "resolve", "str", "absolute", "format", "basename"}
-)  # fmt: skip
+_STARTS = "init_process_group"
+_METHOD = "init_method"
 _REMOVES = ("remove", "unlink", "rmtree", "run", "call", "system")
 _FILES = lazy(r"init_?file|rendezvous|rdzv|dist_?file|lock_?file|sync_?file|store", re.I)
 _WINDOWS = lazy(r"win32|[\"']nt[\"']|[wW]indows")
 
 
-def left_rendezvous(project: Project, module: SourceModule) -> Iterator[tuple[ast.AST, str, ast.Call]]:
-    """(where the path stands, the file's name, the call that starts the group) of each such path of a file."""
+@record
+class Left:
+    """place: where the path stands. name: of the file. options: what names its folder. starter: what starts the group."""
+
+    place: ast.AST
+    name: str
+    options: tuple[str, ...]
+    starter: tuple[SourceModule, ast.Call]
+
+
+@record
+class _Address:
+    """value: what the group is given. at: the statement or call that gives it. field: the attribute that holds it."""
+
+    value: ast.expr
+    at: ast.AST
+    field: str
+    starter: tuple[SourceModule, ast.Call]
+
+
+def left_rendezvous(project: Project, module: SourceModule) -> Iterator[Left]:
+    """Each such path of a file."""
     if not module.holds(_SCHEME.encode()):
         return
     told: set[str] = set()
-    for call in module.calls_named("init_process_group"):
-        given = next((k.value for k in call.keywords if k.arg == "init_method"), call.args[1] if len(call.args) > 1 else None)
-        if given is None or not qualified(module, call.func).startswith("torch.distributed.") or _is_for_windows(module, call):
+    for address in _addresses(project, module):
+        if _is_for_windows(module, address.at):
             continue
-        texts = _texts(module, given, _DEPTH)
+        texts = texts_of(module, address.value)
         if not texts or not texts[0].startswith(_SCHEME):
             continue
         name = re.split(r"[/\\\\]", next((t for t in reversed(texts) if t.strip("/\\.")), ""))[-1]
-        if name and name not in told and not _is_removed(project, module, name):
+        options = tuple(dict.fromkeys(o for t in texts if (o := option_in(t))))
+        if not name or option_in(name) or name in told or not all(same_in_every_run(project, o) for o in options):
+            continue
+        if not _is_removed(project, module, name, address.field):
             told.add(name)
-            yield _written(module, call, name), name, call
+            yield Left(_written(module, address.at, name), name, options, address.starter)
 
 
-def _written(module: SourceModule, call: ast.Call, name: str) -> ast.AST:
-    """The statement that has the name in it, in the function of the call; else the call."""
-    home = module.function_of(call)
+def _addresses(project: Project, module: SourceModule) -> Iterator[_Address]:
+    """What groups are started with: an argument, an entry of the arguments that are kept in a dict, a field of the options."""
+    for call in _starts(module):
+        given = next((k.value for k in call.keywords if k.arg == _METHOD), call.args[1] if len(call.args) > 1 else None)
+        if given is not None:
+            yield _Address(given, call, "", (module, call))
+        elif any(k.arg is None for k in call.keywords):
+            for kept in module.nodes(ast.Dict):
+                for key, value in zip(kept.keys, kept.values, strict=True):
+                    if isinstance(key, ast.Constant) and key.value == _METHOD:
+                        yield _Address(value, kept, "", (module, call))
+    for assign in module.nodes(ast.Assign):
+        target = assign.targets[0]
+        if isinstance(target, ast.Attribute) and _SCHEME in ast.unparse(assign.value):
+            starter = _started_with(project, target.attr)
+            if starter is not None:
+                yield _Address(assign.value, assign, target.attr, starter)
+
+
+def _starts(module: SourceModule) -> Iterator[ast.Call]:
+    return (c for c in module.calls_named(_STARTS) if qualified(module, c.func).startswith("torch.distributed."))
+
+
+def _started_with(project: Project, field: str) -> tuple[SourceModule, ast.Call] | None:
+    """The call that starts a group by an attribute of that name."""
+    for path in sorted(project.files_containing(_STARTS.encode())):
+        module = project.module(path) if path.endswith(PYTHON_KINDS) else None
+        for call in _starts(module) if module is not None and module.holds(field.encode()) else ():
+            given = (k.value for k in call.keywords if k.arg == _METHOD)
+            if module is not None and any(isinstance(g, ast.Attribute) and g.attr == field for g in given):
+                return module, call
+    return None
+
+
+def _written(module: SourceModule, at: ast.AST, name: str) -> ast.AST:
+    """The statement that has the name in it, in the function of the address; else what gives the address."""
+    home = module.function_of(at)
     texts = (n for n in module.nodes(ast.Constant) if isinstance(n.value, str) and name in n.value)
-    return next((module.statement_of(n) for n in texts if module.function_of(n) is home), call)
+    return next((module.statement_of(n) for n in texts if module.function_of(n) is home), at)
 
 
-def _is_for_windows(module: SourceModule, call: ast.Call) -> bool:
+def _is_for_windows(module: SourceModule, at: ast.AST) -> bool:
     """True in the arm of a test for the system: files are how torch's own tutorial starts there."""
-    below: ast.AST = call
-    for up in module.ancestors(call):
+    below: ast.AST = at
+    for up in module.ancestors(at):
         if isinstance(up, ast.If) and any(below is s for s in up.body) and _WINDOWS.search(ast.unparse(up.test)):
             return True
         below = up
     return False
 
 
-def _is_removed(project: Project, module: SourceModule, name: str) -> bool:
+def _is_removed(project: Project, module: SourceModule, name: str, field: str) -> bool:
     """True where the project removes a file whose path is put together from that name, or a name for it that looks like one."""
-    for path in sorted({module.path, *project.files_containing(name.encode())}):
+    if project.files_containing(name.encode(), kinds=SHELL_KINDS):
+        return True  # a script that speaks of the file most likely takes it away
+    others = (p for word in (name, field) if word for p in project.files_containing(word.encode()))
+    for path in sorted({module.path, *others}):
         other = project.module(path) if path.endswith(PYTHON_KINDS) else None
         for call in other.calls_named(*_REMOVES) if other is not None else ():
             assert other is not None
             held = call.func.value if isinstance(call.func, ast.Attribute) else None
             for node in (*([held] if held is not None else []), *call.args):
-                if name in ast.unparse(node) or _FILES.search(ast.unparse(node)):
+                text = ast.unparse(node)
+                if name in text or (field and field in text) or _FILES.search(text):
                     return True
-                texts = _texts(other, node, _DEPTH)
+                texts = texts_of(other, node)
                 if texts is not None and any(name in t for t in texts):
                     return True
     return False
-
-
-def _texts(module: SourceModule, node: ast.expr, depth: int) -> list[str] | None:
-    """The texts that a path is put together from, in order; None where something else is in it, that a run may change."""
-    if depth < 0:
-        return None
-    if isinstance(node, ast.Constant):
-        return [node.value] if isinstance(node.value, str) else None
-    if isinstance(node, ast.JoinedStr):
-        parts = [v.value if isinstance(v, ast.FormattedValue) else v for v in node.values]
-        return _all(module, parts, depth)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Div)):
-        return _all(module, [node.left, node.right], depth)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-        given = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
-        return _all(module, [node.left, *given], depth)
-    if isinstance(node, ast.Call) and last(dotted(node.func)) in _JOINS and not node.keywords:
-        held = node.func.value if isinstance(node.func, ast.Attribute) else None
-        package = held is not None and dotted(held).partition(".")[0] in module.imports
-        return _all(module, [*([held] if held is not None and not package else []), *node.args], depth)
-    if isinstance(node, ast.Name):
-        return _named(module, node, depth)
-    return None
-
-
-def _all(module: SourceModule, nodes: list[ast.expr], depth: int) -> list[str] | None:
-    found: list[str] = []
-    for node in nodes:
-        texts = _texts(module, node, depth - 1)
-        if texts is None:
-            return None
-        found += texts
-    return found
-
-
-def _named(module: SourceModule, name: ast.Name, depth: int) -> list[str] | None:
-    if name.id == "__file__":
-        return [""]
-    bound = [b for b in bindings_of(module, name) if not _stands_below(b.node, name)]
-    if not bound or any(b.value is None or b.part or b.parameter for b in bound):
-        return None
-    nearest = max(bound, key=lambda b: getattr(b.node, "lineno", 0))
-    if any(_texts(module, b.value, depth - 1) is None for b in bound if b.value is not None):
-        return None
-    return _texts(module, nearest.value, depth - 1) if nearest.value is not None else None
-
-
-def _stands_below(node: ast.AST, name: ast.Name) -> bool:
-    return getattr(node, "lineno", 0) > name.lineno

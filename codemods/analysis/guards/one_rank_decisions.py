@@ -14,6 +14,7 @@ from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.files.file_flow import ranks_in_function
 from codemods.analysis.guards.last_waits import wait_inside
 from codemods.analysis.guards.told_on_one_rank import told_on_one_rank
+from codemods.analysis.guards.trained_inside import trains_inside
 from codemods.analysis.literals import is_true
 from codemods.analysis.model.wrapped_model import model_of
 from codemods.analysis.names import dotted, end_of, last, qualified
@@ -168,7 +169,8 @@ def _exits(project: Project, module: SourceModule) -> Iterator[Decision]:
         if loop is None or not tests:
             continue
         if guard := _guard_inside(project, module, node, loop):
-            if not isinstance(node, ast.Return) and _goes_together(project, module, loop, node):
+            together = not isinstance(node, ast.Return) and _goes_together(project, module, loop, node)
+            if together and not _all_leave(loop, tests[0]):
                 anchor = guard.node if isinstance(guard.node, ast.stmt) else module.statement_of(guard.node)
                 yield Decision(Form.LEAVES, node, anchor, None, guard, "")
         elif ranks_in_function(project, module, node) is not Ranks.ALL:
@@ -209,7 +211,15 @@ def _goes_together(project: Project, module: SourceModule, loop: ast.AST, node: 
             continue  # a `continue` skips what stands below it
         if end_of(call.func) == "backward" or collective_at(module, call, project) or reached_by(project, module, call):
             return True
+        if trains_inside(project, module, call):
+            return True
     return False
+
+
+def _all_leave(loop: ast.For | ast.While, test: ast.If) -> bool:
+    """True where the ranks that are left go out of the loop in the same round, by the same test in its body."""
+    others = (s for s in loop.body if isinstance(s, ast.If) and isinstance(s.body[-1], (ast.Break, ast.Return)))
+    return any(s is not test and ast.dump(s.test) == ast.dump(test.test) for s in others)
 
 
 def _backward_below(module: SourceModule, loop: ast.AST, node: ast.stmt) -> bool:

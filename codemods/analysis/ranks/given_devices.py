@@ -64,7 +64,10 @@ def call_gives_several(project: Project, module: SourceModule, call: ast.Call) -
 
 def _is_left_at_several(project: Project, option: Option) -> bool:
     """True for an option whose default is more than one (or all, -1), and that no command of the project gives."""
-    several = option.node is not None and _is_several(option.node)
+    default = option.default
+    several = default is not None and _is_several(default)
+    if isinstance(default, ast.Constant) and isinstance(default.value, str):
+        several = several and ("," in default.value or default.value == "-1")  # "3" is the fourth GPU in an older Lightning
     return several and not any(option.name in s.flags for s in starts(project))
 
 

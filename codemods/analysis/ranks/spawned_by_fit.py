@@ -16,6 +16,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.given_settings import keys_below, set_values
 from codemods.analysis.loading.spawned import spawns_in
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.ranks.given_devices import call_gives_several
 from codemods.analysis.ranks.launched_texts import names_a_launcher
 from codemods.analysis.ranks.old_lightning import PARSED, is_before_two
 from codemods.analysis.ranks.parsed_strategies import is_given_no_strategy
@@ -125,7 +126,7 @@ def _spawns(project: Project, module: SourceModule, call: ast.Call) -> bool:
         return False  # several nodes had "ddp" for their default
     if set(given) - {"accelerator"} or texts not in ([], ["gpu"], ["auto"], ["cuda"]):
         return False
-    if _is_parsed(call) and not is_given_no_strategy(project):
+    if _is_parsed(call) and not is_given_no_strategy(project, several=call_gives_several(project, module, call)):
         return False
     return is_before_two(project, module, (last(dotted(call.func)), *(k.arg for k in call.keywords)))
 

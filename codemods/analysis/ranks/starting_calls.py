@@ -8,7 +8,7 @@ from codemods.analysis.accelerators import made_as_fabric
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import find_function
-from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.job_files.documented_starts import starts
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.given_devices import call_gives_several
@@ -33,6 +33,7 @@ _NAME = lazy(rf"(?:{_CALLED})$")
 _START = lazy(rf"\b(?:{_CALLED}|Accelerator|PartialState|hvd\.init|idist\.\w+|deepspeed\.initialize|MPI\.COMM_WORLD)\b".encode())
 _SPAWNS = lazy(rb"\b(?:spawn|start_processes|\w+_launcher|elastic_launch|LightningLite|Fabric|Torch(?:Trainer|Distributor))\(")
 _STARTS = lazy(r"spawn|start_processes|launch|LightningCLI|LightningLite|Fabric|TorchTrainer|TorchDistributor")  # by itself
+_LITE = ("LightningLite", "Fabric")
 _AS_TOLD = frozenset({"LightningCLI", "LightningLite", "Fabric"})  # as many as settings and commands say
 _DOTTED = lazy(r"(?:hvd\.init|horovod\.\w+\.init|idist\.\w+|ignite\.distributed\.\w+|deepspeed\.\w+|.*MPI\.COMM_WORLD.*)$")
 # Programs of these have loops and starts of their own, which no file of the project shows.
@@ -75,6 +76,8 @@ def start_by(project: Project, module: SourceModule, call: ast.Call) -> Start:
         return Start.SEVERAL
     if bare == "fit" and "trainer" in name.lower() and any(family(m) == "lightning" for m in module.imported_modules):
         return Start.ONE if _is_made_here(module, call) else Start.LIKELY  # a Trainer that is made elsewhere
+    if (made := _start_of_lite(project, module, call)) is not None:
+        return made
     if bare in _BY_TEXT:
         return Start.SEVERAL if call_gives_several(project, module, call) else _start_by_text(project)
     return Start.OPEN if family(full) in _OTHERS or full.partition(".")[0] in _OTHERS else Start.ONE
@@ -113,6 +116,21 @@ def _start_of_trainer(project: Project, module: SourceModule, call: ast.Call) ->
     if find_function(project, module, dotted(call.func)) is not None:
         return Start.ONE  # of the project: its class is looked into
     return Start.OPEN
+
+
+def _start_of_lite(project: Project, module: SourceModule, call: ast.Call) -> Start | None:
+    """As how many processes an object of the project's own LightningLite or Fabric runs; None for what makes another object."""
+    if not any(project.files_containing(name.encode()) for name in _LITE):
+        return None
+    site = find_class(project, module, dotted(call.func))
+    facts = class_facts(project, site.module, site.node) if site is not None else None
+    if facts is None or facts.method("__init__") is not None:  # its own says how many
+        return None
+    if not any(last(name) in _LITE and family(name) == "lightning" for name in facts.external):
+        return None
+    if not call.keywords or is_on_one(project, module, call):
+        return Start.ONE
+    return Start.SEVERAL if call_gives_several(project, module, call) else Start.LIKELY
 
 
 def _start_by_text(project: Project) -> Start:

@@ -18,13 +18,15 @@ from codemods.store.project import Project
 class Option:
     """An option. name: as the program reads it. node: the literal whole number that is its default, None where there is none.
 
-    read_also: another place that reads it than the one it was looked up for, "" for none.
+    read_also: another place that reads it than the one it was looked up for, "" for none. default: whatever it is given, `-1` and
+    a text, too.
     """
 
     name: str
     module: SourceModule
     node: ast.Constant | None
     read_also: str = ""
+    default: ast.expr | None = None
 
     @property
     def value(self) -> int | None:
@@ -36,7 +38,9 @@ def option_behind(project: Project, module: SourceModule, value: ast.expr) -> Op
     if not isinstance(value, ast.Attribute) or not isinstance(value.value, (ast.Name, ast.Attribute)):
         return None
     only = option_named(project, module, value.attr)
-    return None if only is None else Option(only.name, only.module, only.node, _read_also(project, module, value))
+    if only is None:
+        return None
+    return Option(only.name, only.module, only.node, _read_also(project, module, value), only.default)
 
 
 def option_named(project: Project, module: SourceModule, name: str) -> Option | None:
@@ -55,11 +59,12 @@ def _in_file(project: Project, path: str, name: str) -> Iterator[Option]:
         flags = [str(a.value) for a in call.args if isinstance(a, ast.Constant)]
         names = [str(dest.value)] if isinstance(dest, ast.Constant) else [f.lstrip("-").replace("-", "_") for f in flags]
         if name in names and any(f.startswith("--") for f in flags):
-            yield Option(name, module, _whole(given.get("default")))
+            yield Option(name, module, _whole(given.get("default")), default=given.get("default"))
     for field in module.nodes(ast.AnnAssign):
         inside = module.class_of(field) is not None and module.function_of(field) is None
         if inside and isinstance(field.target, ast.Name) and field.target.id == name:
-            yield Option(name, module, _whole(_field_default(module, field.value)))
+            default = _field_default(module, field.value)
+            yield Option(name, module, _whole(default), default=default)
 
 
 def _field_default(module: SourceModule, value: ast.expr | None) -> ast.expr | None:
