@@ -118,6 +118,7 @@ class OneRankDecision(DdpCodemod):
     - Says nothing where the decision is made of what every rank has: the epoch, the step, reduced metrics, configuration.
     - Says nothing where a collective in the function, or above the test in the loop, may have made the value everybody's.
     - Says nothing of a loss that nothing but its name shows, and which is called reduced or gathered.
+    - Says nothing of a collective that the called function keeps to rank 0 by a test of its own: DDP301 judges it.
     - Says nothing of the learning rate of an optimizer of single tensors (`Adam([delta])`): it may be the rank's own.
     - Says nothing of a loop in which no rank waits for another, as where the model was built without its wrapper (`ddp=False`).
     - Says nothing of an output that is asked for None where the `forward` of the model is seen and never returns None.

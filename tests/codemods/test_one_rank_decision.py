@@ -2023,3 +2023,68 @@ def test_other_weights_are_no_hang() -> None:
     assert "the weights are not" in found.message and found.severity == "data"
     found_all = findings_of(RULE, STEPPED.format(first="optimizer.zero_grad()", second="loss.backward()"))
     assert [f.severity for f in found_all] == ["hang"]
+
+
+# Each process measures by its own clock; what it calls there keeps the collective to rank 0, or does not.
+BY_THE_CLOCK = """\
+import time
+import torch
+import torch.distributed as dist; WORLD = dist.group.WORLD
+from measuring import measure
+
+
+class Job:
+    def __init__(self, rank, total):
+        self.rank, self.total = rank, total
+
+    def train(self, batches):
+        since = time.time()
+        for batch in batches:
+            if time.time() - since > 60:
+                since = time.time()
+                CALL
+            self.step(batch)
+
+    def look(self):
+        self.begin()
+        INNER
+
+    def begin(self):
+        self.seen = 1
+
+    def deeper(self):
+        dist.all_reduce(self.total)
+"""
+MEASURING = "import torch.distributed as dist\n\n\ndef measure(total, rank):\n    INNER\n"
+
+
+def by_the_clock(inner: str, call: str = "self.look()") -> str:
+    return BY_THE_CLOCK.replace("CALL", call).replace("INNER", inner.replace("\n", "\n        "))
+
+
+@pytest.mark.parametrize(
+    "inner",
+    ["if self.rank == 0:\n    dist.all_reduce(self.total)",
+     "if dist.get_rank() != 0:\n    return\ndist.all_reduce(self.total)",
+     "if self.rank == 0 and self.seen:\n    self.deeper()"],
+)  # fmt: skip
+def test_a_collective_that_the_called_method_keeps_to_rank_0(inner: str) -> None:
+    check_nothing(RULE, by_the_clock(inner))
+
+
+@pytest.mark.parametrize(
+    "inner",
+    ["dist.all_reduce(self.total)",
+     "self.deeper()",
+     "if self.rank == 0:\n    self.begin()\ndist.all_reduce(self.total)",
+     "if self.rank == 0:\n    dist.all_reduce(self.total)\nelse:\n    dist.all_reduce(self.total)"],
+)  # fmt: skip
+def test_a_collective_of_all_ranks_behind_a_clock(inner: str) -> None:
+    assert "each process decides on its own" in check_told(RULE, by_the_clock(inner), reason="so that all decide alike").message
+
+
+def test_a_collective_that_a_function_of_another_file_keeps_to_rank_0() -> None:
+    source = by_the_clock("pass", "measure(self.total, self.rank)")
+    kept = MEASURING.replace("INNER", "if rank == 0:\n        dist.all_reduce(total)")
+    check_nothing(RULE, source, files={"measuring.py": kept})
+    check_told(RULE, source, files={"measuring.py": MEASURING.replace("INNER", "dist.all_reduce(total)")}, reason="decide alike")
