@@ -33,7 +33,9 @@ class A:
 """
 
 DIFFER = {
-    "an own entry of settings that a caller hands over": (_GIVEN + "    def f(self):\n        probe(self.cfg['run'])", Cause.PLACE),
+    "an own entry of settings that a caller hands over": (
+        _GIVEN + "    def f(self):\n        probe(self.cfg['run'])", Cause.PLACE
+    ),
     "settings with an own entry, as a whole": (_GIVEN + "    def f(self):\n        probe(self.cfg)", Cause.PLACE),
     "another entry of settings that differ themselves": (
         _GIVEN + "    def f(self):\n        probe(self.cfg['opt'])\n\nA(rows[rank::world]).f()", Cause.DATA
@@ -68,8 +70,8 @@ SAME = {
     "another entry of settings that a caller hands over": _GIVEN + "    def f(self):\n        probe(self.cfg['opt'])",
     "another entry of them, got": _GIVEN + "    def f(self):\n        probe(self.cfg.get('opt', 1))\n\nA(load()).f()",
     "another entry of them, in the method of an heir": (
-        _GIVEN + "class B(A):\n    def f(self):\n        if self.cfg['opt']:\n            n = 1\n        else:\n            n = 2\n"
-        "        probe(n)"
+        _GIVEN + "class B(A):\n    def f(self):\n        if self.cfg['opt']:\n            n = 1\n"
+        "        else:\n            n = 2\n        probe(n)"
     ),
     "a counter that starts where an entry of them says, and goes up by one a batch": (
         _GIVEN + "    def f(self):\n        self.step = self.start()\n        for batch in loader:\n            self.step += 1\n"

@@ -115,7 +115,8 @@ class OneRankDecision(DdpCodemod):
     ## Refuses
     - The truth of a loader (`if not loader: return`), which has batches on all ranks or on none: silent.
     - Says nothing in a repository's own tests.
-    - Says nothing where the decision is made of what every rank has: the epoch, the step, reduced metrics, configuration.
+    - Says nothing where the decision is made of what every rank has: the epoch, the step, reduced metrics, configuration,
+      the state of a checkpoint, also where a handler begins anew without one.
     - Says nothing where a collective in the function, or above the test in the loop, may have made the value everybody's.
     - Says nothing of a loss that nothing but its name shows, and which is called reduced or gathered.
     - Says nothing of a collective that the called function keeps to rank 0 by a test of its own: DDP301 judges it.

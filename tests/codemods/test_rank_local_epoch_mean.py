@@ -105,7 +105,8 @@ STEP = "        self.errors.append(e)\n"
 
 def measured(*lines: str, shows: str = "print('mean', np.mean(self.errors[1:]))") -> str:
     """The step takes a measurement in these lines, and fills the list by it."""
-    return net(shows).replace(STEP, "".join(f"        {line}\n" for line in lines)).replace("import torch\n", "import time\nimport torch\n")
+    source = net(shows).replace(STEP, "".join(f"        {line}\n" for line in lines))
+    return source.replace("import torch\n", "import time\nimport torch\n")
 
 
 @pytest.mark.parametrize(

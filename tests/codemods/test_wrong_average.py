@@ -109,7 +109,9 @@ BY_A_NAME = "DataLoader(data, 8, sampler=sampler)"
 ROWS = "each = loss_of(model(batch))\ndist.reduce(each, 0)\ntotal += (each / dist.get_world_size()).item() * batch.shape[0]"
 
 
-@pytest.mark.parametrize("made", ["DistributedSampler(data)", "torch.utils.data.distributed.DistributedSampler(data, shuffle=False)"])
+@pytest.mark.parametrize(
+    "made", ["DistributedSampler(data)", "torch.utils.data.distributed.DistributedSampler(data, shuffle=False)"]
+)
 def test_the_samples_that_a_named_sampler_gives_one_rank(made: str) -> None:
     begin = f"sampler = {made}\n    loader = {BY_A_NAME}"
     right = evaluate("loss = total / len(sampler)", step=ROWS, loader=SHARED).replace(f"loader = {SHARED}", begin)
