@@ -128,6 +128,7 @@ class OneRankDecision(DdpCodemod):
     - Says nothing of an exception that a function catches which measures a model: it makes no step of an optimizer, and nothing
       of a repository with programs calls it.
     - Says nothing of an exception of the project's own where every `raise` of it stands under a test of what all ranks have.
+    - Says nothing of an exception round the import of a package that may be missing, and what is set up by it.
     - Says nothing of exceptions that a server (Flask, FastAPI, Streamlit, Gradio) catches: one process runs it.
     - Says nothing of what the ranks answer together: `core_context.preempt.should_preempt()`, `accelerator.check_trigger()`.
     - Says nothing of a draw where one of the seeds of its library does not take the rank, or none is seen.

@@ -2088,3 +2088,50 @@ def test_a_collective_that_a_function_of_another_file_keeps_to_rank_0() -> None:
     kept = MEASURING.replace("INNER", "if rank == 0:\n        dist.all_reduce(total)")
     check_nothing(RULE, source, files={"measuring.py": kept})
     check_told(RULE, source, files={"measuring.py": MEASURING.replace("INNER", "dist.all_reduce(total)")}, reason="decide alike")
+
+
+# A `try` in front of the training, whose handler leaves.
+TRIED = DIST + """
+
+def train(model, optimizer, loader, path):
+    rank = dist.get_rank()
+    mine = path[rank::2]
+    try:
+        BODY
+    except Exception as error:
+        print(error)
+        return
+    for batch in loader:
+        loss = model(batch)
+        dist.all_reduce(loss)
+"""
+
+
+def tried(*lines: str, head: str = "") -> str:
+    return head + TRIED.replace("BODY", "\n        ".join(lines))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("from mixed import halves", "model, optimizer = halves.initialize(model, optimizer, level='O2')"),
+     ("import kernels.fast as fast", "fast.patch(model)", "model = fast.Wrapped(model)"),
+     ("from mixed import halves", "from mixed.parallel import Parallel", "model = Parallel(halves.prepare(model), devices=[rank])")],
+)  # fmt: skip
+def test_a_package_that_all_ranks_have_or_none(lines: tuple[str, ...]) -> None:
+    check_nothing(RULE, tried(*lines))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("from mixed import halves", "model = halves.prepare(model)", "rows = torch.load(path)"),  # reads a file, too
+     ("model = build(path)", "from mixed import halves", "halves.prepare(model)"),  # more than the import can fail
+     ("import torch", "rows = torch.load(path)"),  # every process has that one
+     ("from mixed import halves", "halves.prepare(mine)")],  # its own share of the data
+)  # fmt: skip
+def test_a_try_that_does_more_than_to_set_up_a_package(lines: tuple[str, ...]) -> None:
+    check_told(RULE, tried(*lines), reason="let the exception end the process")
+
+
+def test_a_package_that_lies_in_the_project() -> None:
+    files = {"mixed.py": "def prepare(model):\n    return work(model)\n"}
+    check_told(RULE, tried("from mixed import prepare", "model = prepare(model)"), files=files, reason="let the exception end")
