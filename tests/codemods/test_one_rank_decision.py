@@ -2115,7 +2115,7 @@ def tried(*lines: str, head: str = "") -> str:
     "lines",
     [("from mixed import halves", "model, optimizer = halves.initialize(model, optimizer, level='O2')"),
      ("import kernels.fast as fast", "fast.patch(model)", "model = fast.Wrapped(model)"),
-     ("from mixed import halves", "from mixed.parallel import Parallel", "model = Parallel(halves.prepare(model), devices=[rank])")],
+     ("from mixed import halves", "from mixed.parallel import Parallel", "model = Parallel(halves.prepare(model), gpus=[rank])")],
 )  # fmt: skip
 def test_a_package_that_all_ranks_have_or_none(lines: tuple[str, ...]) -> None:
     check_nothing(RULE, tried(*lines))
@@ -2134,4 +2134,5 @@ def test_a_try_that_does_more_than_to_set_up_a_package(lines: tuple[str, ...]) -
 
 def test_a_package_that_lies_in_the_project() -> None:
     files = {"mixed.py": "def prepare(model):\n    return work(model)\n"}
-    check_told(RULE, tried("from mixed import prepare", "model = prepare(model)"), files=files, reason="let the exception end")
+    source = tried("from mixed import prepare", "model = prepare(model)")
+    check_told(RULE, source, files=files, reason="let the exception end")

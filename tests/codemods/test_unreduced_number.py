@@ -809,7 +809,7 @@ def test_a_loader_that_is_asked_for_a_share(line: str, given: str) -> None:
 
 
 COUNTED = MADE.replace("distributed=False", "world_size=-1")
-BY_COUNT = "if world_size > 0:\n        return DataLoader(data, 8, sampler=DistributedSampler(data, world_size))\n    sampler = None"
+BY_COUNT = "if world_size > 0:\n        return DataLoader(data, 8, sampler=DistributedSampler(data))\n    sampler = None"
 BY_LEAST = "if world_size <= 1:\n        return DataLoader(data, 8)\n    sampler = DistributedSampler(data, world_size)"
 
 

@@ -45,7 +45,9 @@ def caught(ways: Ways, node: Attempt, rest: Statements, loop: Statements | None)
         if not names & _BROAD and not (loop and any(m.name == "backward" for m in ways.meets(node.body))):
             continue  # one kind of error, round something else than a step of the training
         led = [(arm, w) for arm in arms if (w := ways.way([*arm, *node.finalbody], rest, loop)) is not None]
-        if not led or other is None or not _is_risky(ways, node) or _starts_the_group(ways, node) or _sets_up_a_package(ways, node):
+        if not led or other is None or not _is_risky(ways, node) or _starts_the_group(ways, node):
+            continue
+        if _sets_up_a_package(ways, node):
             continue
         form, (arm, met) = Form.RAISES, next(((a, m) for a, way in led if (m := missed_of(other, way))), (handler.body, None))
         if met is None:
