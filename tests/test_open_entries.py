@@ -20,7 +20,29 @@ class A:
 
 """
 
+# A method of the set-up gives one entry of settings of which nothing is known anew.
+_GIVEN = """
+class A:
+    def __init__(self, cfg):
+        self.cfg = cfg
+        self.note()
+
+    def note(self):
+        self.cfg["run"]["at"] = time.time()
+
+"""
+
 DIFFER = {
+    "an own entry of settings that a caller hands over": (
+        _GIVEN + "    def f(self):\n        probe(self.cfg['run'])", Cause.PLACE
+    ),
+    "settings with an own entry, as a whole": (_GIVEN + "    def f(self):\n        probe(self.cfg)", Cause.PLACE),
+    "another entry of settings that differ themselves": (
+        _GIVEN + "    def f(self):\n        probe(self.cfg['opt'])\n\nA(rows[rank::world]).f()", Cause.DATA
+    ),
+    "an entry of settings of which any may be given anew": (
+        _GIVEN.replace('["run"]["at"]', "[name]") + "    def f(self):\n        probe(self.cfg['opt'])", Cause.PLACE
+    ),
     "an own entry of a field, in another method": (_SETTINGS + "    def f(self):\n        probe(self.cfg['run'])", Cause.PLACE),
     "an own entry of a field, got": (_SETTINGS + "    def f(self):\n        probe(self.cfg.get('run', 0))", Cause.PLACE),
     "an own entry of a field, two keys down": (_SETTINGS + "    def f(self):\n        probe(self.cfg['run']['at'])", Cause.PLACE),
@@ -45,6 +67,18 @@ DIFFER = {
 }
 
 SAME = {
+    "another entry of settings that a caller hands over": _GIVEN + "    def f(self):\n        probe(self.cfg['opt'])",
+    "another entry of them, got": _GIVEN + "    def f(self):\n        probe(self.cfg.get('opt', 1))\n\nA(load()).f()",
+    "another entry of them, in the method of an heir": (
+        _GIVEN + "class B(A):\n    def f(self):\n        if self.cfg['opt']:\n            n = 1\n"
+        "        else:\n            n = 2\n        probe(n)"
+    ),
+    "a counter that starts where an entry of them says, and goes up by one a batch": (
+        _GIVEN + "    def f(self):\n        self.step = self.start()\n        for batch in loader:\n            self.step += 1\n"
+        "            probe(self.step > self.cfg['opt'])\n"
+        "    def start(self):\n        state = torch.load(self.cfg['file'])\n        if self.cfg['anew'] == False:\n"
+        "            step = state['step']\n        else:\n            step = 0\n        return step"
+    ),
     "another entry of a field, in another method": _SETTINGS + "    def f(self):\n        probe(self.cfg['opt'])\n\nA(3).f()",
     "another entry of a field, got": _SETTINGS + "    def f(self):\n        probe(self.cfg.get('opt', 1))\n\nA(3).f()",
     "another entry of a field, two keys down": (

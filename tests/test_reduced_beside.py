@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.metrics.unreduced_number import UnreducedNumber
-from ddpfix.testing import check_nothing, check_told
+from ddpfix.testing import check_nothing, check_told, findings_of
 
 PROGRAM = """\
 import torch
@@ -71,3 +71,26 @@ def test_a_mean_of_the_training_beside_a_reduced_one(made: str, shown: str) -> N
 )  # fmt: skip
 def test_curves_that_are_left_alone(lines: tuple[str, ...]) -> None:
     check_nothing(UnreducedNumber, program(*lines))
+
+
+OTHER_SUM = """\
+def validate(model, loader, loss_of):
+    total, parts = torch.zeros(2), torch.zeros(3)
+    for batch in loader:
+        total += torch.stack([loss_of(model(batch)), torch.ones(())])
+        parts += loss_of(model(batch))
+    dist.all_reduce(RE)
+    return parts / len(loader)
+"""
+ENTRY = "    loss = total / len(loader)\n    print(f'{loss:.3f}')\n    print('held out: {:.3f}'.format(val_loss[0]))"
+
+
+def by_entries(reduced: str) -> str:
+    start, end = PROGRAM.index("def validate"), PROGRAM.index("\n\ndef fit")
+    return program(CALLED, ZERO, ENTRY).replace(PROGRAM[start:end], OTHER_SUM.replace("RE", reduced))
+
+
+def test_an_entry_of_what_is_reduced_or_not() -> None:
+    told = [f.message for f in findings_of(UnreducedNumber, by_entries("total"))]
+    assert told and not any("by the side of" in message for message in told)
+    assert any("by the side of `val_loss`" in f.message for f in findings_of(UnreducedNumber, by_entries("parts")))

@@ -190,6 +190,10 @@ SAME = {
     "a helper by its name": "for batch in loader:\n    probe(reduce_mean(batch.sum()))",
     "a part of a tuple": "a, b = 1, time.time()\nprobe(a)",
     "another entry": "config = {}\nconfig['lr'] = 1\nconfig['rank'] = rank\nprobe(config['lr'])",
+    "a number of batches, where a loader has one": (
+        "from transformers.trainer_utils import has_length\nsteps = None\nif has_length(loader):\n    steps = len(loader)\n"
+        "probe(begun % steps)"
+    ),
     "another entry, under a constant": (
         "import keys\nconfig = {}\nconfig[keys.LR] = 1\nconfig[keys.RANK] = rank\nprobe(config[keys.LR])"
     ),

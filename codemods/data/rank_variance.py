@@ -64,7 +64,8 @@ SAME_CALLS = frozenset(
      "is_available", "device_count", "is_torchelastic_launched", "is_nccl_available", "parse_args", "parse_known_args",
      "get_lr", "get_last_lr", "parameters", "named_parameters", "state_dict", "buffers", "modules", "named_modules",
      "clip_grad_norm_", "clip_grad_value_", "get_scale", "num_parameters", "is_grad_enabled", "get_device_name",
-     "get_device_capability", "is_bf16_supported", "children", "dir", "step", "zero_grad", "train", "eval", "current_device"}
+     "get_device_capability", "is_bf16_supported", "children", "dir", "step", "zero_grad", "train", "eval", "current_device",
+     "has_length"}  # of transformers: does `len(loader)` work?
 )  # fmt: skip
 CASTS = frozenset(
     {"float", "int", "bool", "str", "abs", "round", "list", "tuple", "sorted", "set", "dict", "iter", "reversed", "sum",

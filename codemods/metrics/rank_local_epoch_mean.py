@@ -61,6 +61,7 @@ class RankLocalEpochMean(DdpCodemod):
     - What a `self.log` call logs at the end of an epoch: DDP101 judges it, and adds `sync_dist=True` to a mean.
     - Lists whose entries are gathered in the steps, numbers that are gathered or reduced, `compute()` of a metric.
     - Lists that are shown as they are, and their lengths: a sample or a count of one rank may be meant.
+    - Lists of times and of memory, which each process measures of itself: none of them is a share of the data.
     - Lines that name the rank, a number made in a helper that other code may call, projects whose every Trainer has one device.
     - What a hook returns under "log", unless a Lightning below 1.0 is pinned: later ones leave it unread.
     - A repository's own tests.

@@ -115,9 +115,11 @@ class OneRankDecision(DdpCodemod):
     ## Refuses
     - The truth of a loader (`if not loader: return`), which has batches on all ranks or on none: silent.
     - Says nothing in a repository's own tests.
-    - Says nothing where the decision is made of what every rank has: the epoch, the step, reduced metrics, configuration.
+    - Says nothing where the decision is made of what every rank has: the epoch, the step, reduced metrics, configuration,
+      the state of a checkpoint, also where a handler begins anew without one.
     - Says nothing where a collective in the function, or above the test in the loop, may have made the value everybody's.
     - Says nothing of a loss that nothing but its name shows, and which is called reduced or gathered.
+    - Says nothing of a collective that the called function keeps to rank 0 by a test of its own: DDP301 judges it.
     - Says nothing of the learning rate of an optimizer of single tensors (`Adam([delta])`): it may be the rank's own.
     - Says nothing of a loop that rank 0 leaves where all leave it in the same round, by the same test in its body.
     - Says nothing of a loop in which no rank waits for another, as where the model was built without its wrapper (`ddp=False`).
@@ -127,6 +129,7 @@ class OneRankDecision(DdpCodemod):
     - Says nothing of an exception that a function catches which measures a model: it makes no step of an optimizer, and nothing
       of a repository with programs calls it.
     - Says nothing of an exception of the project's own where every `raise` of it stands under a test of what all ranks have.
+    - Says nothing of an exception round the import of a package that may be missing, and what is set up by it.
     - Says nothing of exceptions that a server (Flask, FastAPI, Streamlit, Gradio) catches: one process runs it.
     - Says nothing of what the ranks answer together: `core_context.preempt.should_preempt()`, `accelerator.check_trigger()`.
     - Says nothing of a draw where one of the seeds of its library does not take the rank, or none is seen.

@@ -2151,3 +2151,116 @@ def test_rank_0_leaves_the_rounds_of_a_function_that_trains() -> None:
     check_told(RULE, ROUNDS.replace("BELOW", "print(number)"), reason="broadcast")
     told = findings_of(RULE, ROUNDS.replace("BELOW", "if score > 3:\n            break"))
     assert not any("rank 0 alone decides" in found.message for found in told)  # all of them leave there, by the same test
+
+
+# Each process measures by its own clock; what it calls there keeps the collective to rank 0, or does not.
+BY_THE_CLOCK = """\
+import time
+import torch
+import torch.distributed as dist; WORLD = dist.group.WORLD
+from measuring import measure
+
+
+class Job:
+    def __init__(self, rank, total):
+        self.rank, self.total = rank, total
+
+    def train(self, batches):
+        since = time.time()
+        for batch in batches:
+            if time.time() - since > 60:
+                since = time.time()
+                CALL
+            self.step(batch)
+
+    def look(self):
+        self.begin()
+        INNER
+
+    def begin(self):
+        self.seen = 1
+
+    def deeper(self):
+        dist.all_reduce(self.total)
+"""
+MEASURING = "import torch.distributed as dist\n\n\ndef measure(total, rank):\n    INNER\n"
+
+
+def by_the_clock(inner: str, call: str = "self.look()") -> str:
+    return BY_THE_CLOCK.replace("CALL", call).replace("INNER", inner.replace("\n", "\n        "))
+
+
+@pytest.mark.parametrize(
+    "inner",
+    ["if self.rank == 0:\n    dist.all_reduce(self.total)",
+     "if dist.get_rank() != 0:\n    return\ndist.all_reduce(self.total)",
+     "if self.rank == 0 and self.seen:\n    self.deeper()"],
+)  # fmt: skip
+def test_a_collective_that_the_called_method_keeps_to_rank_0(inner: str) -> None:
+    check_nothing(RULE, by_the_clock(inner))
+
+
+@pytest.mark.parametrize(
+    "inner",
+    ["dist.all_reduce(self.total)",
+     "self.deeper()",
+     "if self.rank == 0:\n    self.begin()\ndist.all_reduce(self.total)",
+     "if self.rank == 0:\n    dist.all_reduce(self.total)\nelse:\n    dist.all_reduce(self.total)"],
+)  # fmt: skip
+def test_a_collective_of_all_ranks_behind_a_clock(inner: str) -> None:
+    assert "each process decides on its own" in check_told(RULE, by_the_clock(inner), reason="so that all decide alike").message
+
+
+def test_a_collective_that_a_function_of_another_file_keeps_to_rank_0() -> None:
+    source = by_the_clock("pass", "measure(self.total, self.rank)")
+    kept = MEASURING.replace("INNER", "if rank == 0:\n        dist.all_reduce(total)")
+    check_nothing(RULE, source, files={"measuring.py": kept})
+    check_told(RULE, source, files={"measuring.py": MEASURING.replace("INNER", "dist.all_reduce(total)")}, reason="decide alike")
+
+
+# A `try` in front of the training, whose handler leaves.
+TRIED = DIST + """
+
+def train(model, optimizer, loader, path):
+    rank = dist.get_rank()
+    mine = path[rank::2]
+    try:
+        BODY
+    except Exception as error:
+        print(error)
+        return
+    for batch in loader:
+        loss = model(batch)
+        dist.all_reduce(loss)
+"""
+
+
+def tried(*lines: str, head: str = "") -> str:
+    return head + TRIED.replace("BODY", "\n        ".join(lines))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("from mixed import halves", "model, optimizer = halves.initialize(model, optimizer, level='O2')"),
+     ("import kernels.fast as fast", "fast.patch(model)", "model = fast.Wrapped(model)"),
+     ("from mixed import halves", "from mixed.parallel import Parallel", "model = Parallel(halves.prepare(model), gpus=[rank])")],
+)  # fmt: skip
+def test_a_package_that_all_ranks_have_or_none(lines: tuple[str, ...]) -> None:
+    check_nothing(RULE, tried(*lines))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("from mixed import halves", "model = halves.prepare(model)", "rows = torch.load(path)"),  # reads a file, too
+     ("model = build(path)", "from mixed import halves", "halves.prepare(model)"),  # more than the import can fail
+     ("import torch", "rows = torch.load(path)"),  # every process has that one
+     ("from mixed import halves", "halves.prepare(mine)")],  # its own share of the data
+)  # fmt: skip
+def test_a_try_that_does_more_than_to_set_up_a_package(lines: tuple[str, ...]) -> None:
+    check_told(RULE, tried(*lines), reason="let the exception end the process")
+
+
+def test_a_package_that_lies_in_the_project() -> None:
+    files = {"mixed.py": "def prepare(model):\n    return work(model)\n"}
+    source = tried("from mixed import prepare", "model = prepare(model)")
+    check_told(RULE, source, files=files, reason="let the exception end")

@@ -98,3 +98,43 @@ def test_nothing_of_a_class_that_is_none_of_lightnings() -> None:
 
 def test_nothing_of_the_repositorys_own_tests() -> None:
     assert not findings_of(RankLocalEpochMean, net("print(torch.stack(self.errors).mean())"), path="tests/test_net.py")
+
+
+STEP = "        self.errors.append(e)\n"
+
+
+def measured(*lines: str, shows: str = "print('mean', np.mean(self.errors[1:]))") -> str:
+    """The step takes a measurement in these lines, and fills the list by it."""
+    source = net(shows).replace(STEP, "".join(f"        {line}\n" for line in lines))
+    return source.replace("import torch\n", "import time\nimport torch\n")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("began = time.perf_counter()", "self(x)", "self.errors.append(time.perf_counter() - began)"),
+        ("took = 0.0", "began = time.time()", "took += time.time() - began", "self.errors.append(took)"),
+        ("free, total = torch.cuda.mem_get_info()", "used = total - free", "self.errors.append(used)"),
+        ("self.errors.append(torch.cuda.max_memory_allocated() / 2**20)",),
+    ],
+)
+def test_times_and_memory_are_no_share_of_the_data(lines: tuple[str, ...]) -> None:
+    check_nothing(RankLocalEpochMean, measured(*lines))
+    check_nothing(RankLocalEpochMean, measured(*lines, shows="wandb.log({'mean': np.mean(self.errors) / 1024})"))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("began = time.perf_counter()", "self.errors.append(e.item() / (time.perf_counter() - began))"),
+        ("self.errors.append(time.time())", "self.errors.append(e)"),
+        ("self.errors.append((time.time(), e))",),
+    ],
+)
+def test_a_list_that_holds_more_than_times(lines: tuple[str, ...]) -> None:
+    check_told(RankLocalEpochMean, measured(*lines), reason="gather")
+
+
+def test_a_mean_of_times_beside_one_of_the_data() -> None:
+    source = measured("self.errors.append(time.time())", "self.rows.append(e)", shows="print(sum(self.rows) / sum(self.errors))")
+    check_told(RankLocalEpochMean, source, reason="gather")

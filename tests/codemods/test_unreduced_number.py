@@ -808,6 +808,23 @@ def test_a_loader_that_is_asked_for_a_share(line: str, given: str) -> None:
     check_told(RULE, HEAD + MADE.format(line=line, given=given), reason=WHY)
 
 
+COUNTED = MADE.replace("distributed=False", "world_size=-1")
+BY_COUNT = "if world_size > 0:\n        return DataLoader(data, 8, sampler=DistributedSampler(data))\n    sampler = None"
+BY_LEAST = "if world_size <= 1:\n        return DataLoader(data, 8)\n    sampler = DistributedSampler(data, world_size)"
+
+
+@pytest.mark.parametrize("line", [BY_COUNT, BY_LEAST])
+@pytest.mark.parametrize("given", ["data", "data, 'valid', 0", "data, world_size=-1"])
+def test_a_loader_for_no_number_of_processes(line: str, given: str) -> None:
+    check_nothing(RULE, HEAD + COUNTED.format(line=line, given=given))
+
+
+@pytest.mark.parametrize("line", [BY_COUNT, BY_LEAST])
+@pytest.mark.parametrize("given", ["data, world_size=2", "data, 'valid', dist.get_world_size()", "data, world_size=-(-4)"])
+def test_a_loader_for_a_number_of_processes(line: str, given: str) -> None:
+    check_told(RULE, HEAD + COUNTED.format(line=line, given=given), reason=WHY)
+
+
 # The arm for an engine that averages by itself
 
 

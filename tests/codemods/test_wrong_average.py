@@ -104,6 +104,23 @@ def test_a_count_of_all_ranks_or_one_that_is_not_known(end: str) -> None:
     check_nothing(RULE, evaluate(end))
 
 
+# A sampler with a name of its own, whose length is the number of samples of one rank.
+BY_A_NAME = "DataLoader(data, 8, sampler=sampler)"
+ROWS = "each = loss_of(model(batch))\ndist.reduce(each, 0)\ntotal += (each / dist.get_world_size()).item() * batch.shape[0]"
+
+
+@pytest.mark.parametrize(
+    "made", ["DistributedSampler(data)", "torch.utils.data.distributed.DistributedSampler(data, shuffle=False)"]
+)
+def test_the_samples_that_a_named_sampler_gives_one_rank(made: str) -> None:
+    begin = f"sampler = {made}\n    loader = {BY_A_NAME}"
+    right = evaluate("loss = total / len(sampler)", step=ROWS, loader=SHARED).replace(f"loader = {SHARED}", begin)
+    check_nothing(RULE, right)
+    check_told(RULE, right.replace("len(sampler)\n", "len(sampler) / dist.get_world_size()\n"), reason=SMALL)
+    summed = "dist.all_reduce(total)\nloss = total.item() / len(sampler)"
+    check_told(RULE, evaluate(summed, loader=SHARED).replace(f"loader = {SHARED}", begin), reason=LARGE)
+
+
 def test_counts_that_are_reduced_beside_the_sum() -> None:
     step = "total += loss_of(model(batch)).sum()\nn += batch.size(0)"
     end = "both = torch.tensor([total, n])\ndist.all_reduce(both)\nloss = (both[0] / both[1]).item()"

@@ -138,6 +138,8 @@ def share_of(analysis: Analysis, value: Value) -> int | None:
     if value.kind is Kind.LOADER:
         shared = value.differs and origin is not None and not origin.by_name and origin.how in (How.SAMPLED, How.SHARE)
         return -1 if shared else None
+    if value.kind is Kind.SAMPLER:  # as a value it is the same on every rank; what it counts are the samples of one
+        return -1
     if value.thing is not None and value.thing.site is not None:
         value = _length(analysis, value.thing.site)
     if value.differs and value.sized and any(link.how is How.SHARE for link in value.chain):

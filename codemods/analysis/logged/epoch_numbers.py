@@ -11,9 +11,11 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.logged_values import Scope, classify
+from codemods.analysis.logged.measured_lists import holds_only_measurements
 from codemods.analysis.logged.value_kinds import Kind
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.set_above import set_above
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, called_name, walk, walk_scope
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -65,6 +67,8 @@ def _of_method(project: Project, module: SourceModule, facts: ClassFacts, method
             scope = Scope(project, facts, module, method)
             value = classify(scope, leaf)
             if value.kind is not Kind.LIST or not (parts := list(_worked_out(scope, leaf))):
+                continue
+            if holds_only_measurements(scope, leaf) and left(module, leaf, "it is a mean of times or of memory, not of data"):
                 continue
             joined = next((p for e in parts for p in walk(e) if isinstance(p, ast.Call) and _joins(scope, p)), None)
             yield Shown(leaf, how, value.text, joined)

@@ -12,6 +12,9 @@ UNTOLD = object()
 _ASKED: dict[type[ast.cmpop], Callable[[object, object], object]] = {
     ast.Eq: lambda a, b: a == b, ast.NotEq: lambda a, b: a != b, ast.Is: lambda a, b: a is b, ast.IsNot: lambda a, b: a is not b,
 }  # fmt: skip
+_ORDERED: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
+    ast.Lt: lambda a, b: a < b, ast.LtE: lambda a, b: a <= b, ast.Gt: lambda a, b: a > b, ast.GtE: lambda a, b: a >= b,
+}  # fmt: skip
 
 
 def literal_of(node: ast.expr | None, given: Mapping[str, ast.expr]) -> object:
@@ -26,6 +29,9 @@ def literal_of(node: ast.expr | None, given: Mapping[str, ast.expr]) -> object:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         held = literal_of(node.operand, given)
         return UNTOLD if held is UNTOLD else not held
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        held = literal_of(node.operand, given)
+        return -held if isinstance(held, (int, float)) else UNTOLD
     if isinstance(node, ast.IfExp):
         test = literal_of(node.test, given)
         return UNTOLD if test is UNTOLD else literal_of(node.body if test else node.orelse, given)
@@ -48,6 +54,8 @@ def _compared(node: ast.Compare, given: Mapping[str, ast.expr]) -> object:
         return UNTOLD
     if compare := _ASKED.get(type(asked)):
         return compare(left, right)
+    if order := _ORDERED.get(type(asked)):
+        return order(left, right) if isinstance(left, (int, float)) and isinstance(right, (int, float)) else UNTOLD
     if isinstance(asked, (ast.In, ast.NotIn)):
         if isinstance(right, tuple) or (isinstance(right, str) and isinstance(left, str)):
             return (left in right) is isinstance(asked, ast.In)

@@ -12,8 +12,9 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.error_flags import raises_flag_of
 from codemods.analysis.variance.exits import calls_in, is_exit, leaving_of
 from codemods.analysis.variance.handler_ways import ways_on
+from codemods.analysis.variance.package_trials import sets_up
 from codemods.analysis.variance.partings import Form, Mismatch
-from codemods.analysis.variance.values import Cause, Proof, differing
+from codemods.analysis.variance.values import SAME, Cause, Proof, differing
 from codemods.analysis.variance.ways import Statements, Ways, missed_of
 from codemods.files.source import walk
 
@@ -45,6 +46,8 @@ def caught(ways: Ways, node: Attempt, rest: Statements, loop: Statements | None)
             continue  # one kind of error, round something else than a step of the training
         led = [(arm, w) for arm in arms if (w := ways.way([*arm, *node.finalbody], rest, loop)) is not None]
         if not led or other is None or not _is_risky(ways, node) or _starts_the_group(ways, node):
+            continue
+        if _sets_up_a_package(ways, node):
             continue
         form, (arm, met) = Form.RAISES, next(((a, m) for a, way in led if (m := missed_of(other, way))), (handler.body, None))
         if met is None:
@@ -134,6 +137,14 @@ def _starts_the_group(ways: Ways, node: Attempt) -> bool:
         if any(last(dotted(c.func)) == "init_process_group" for c in (call, *inner)):
             return True
     return False
+
+
+def _sets_up_a_package(ways: Ways, node: Attempt) -> bool:
+    """True where what fails is the import of a package: no share of the data goes into it, and all have it or none."""
+    calls = sets_up(ways.state.project, ways.state.module, node)
+    given = (a for c in calls for a in (*c.args, *(k.value for k in c.keywords)))
+    values = (ways.analysis.resolved(ways.state.site, ways.state.values.get(id(a), SAME)) for a in given)
+    return bool(calls) and not any(v.cause in (Cause.DATA, Cause.PLACE) for v in values)
 
 
 def _names(handler: ast.ExceptHandler) -> frozenset[str]:

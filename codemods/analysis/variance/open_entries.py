@@ -67,7 +67,8 @@ def put_over(value: Value, before: Value | None, path: str) -> Value:
     if before is None or rest is None or not is_open_field(rest, path):
         return value
     found = join((before, replace(plain(value), params=value.params - {path})))
-    others = before.entries or (((REST, before),) if before.cause is Cause.SAME and not before.params else ())
+    whole = not before.cause.differs and before.thing is None
+    others = before.entries or (((REST, plain(before)),) if whole else ())
     kept = tuple((key, held) for key, held in others if key not in given)
     return replace(found, entries=(*kept, *given.items()) if others else ())
 

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from codemods.analysis.literals import is_none
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted
 from codemods.analysis.ranks.leaving import is_end
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.alike_arms import alike_names, is_turn, known_alikes, takes_what_was_sent
@@ -17,6 +16,7 @@ from codemods.analysis.variance.binding import bind, bind_counter, bind_elements
 from codemods.analysis.variance.deciding import test_value
 from codemods.analysis.variance.even_yields import gives_as_many
 from codemods.analysis.variance.exits import cases_of
+from codemods.analysis.variance.failed_reads import decided_by_error
 from codemods.analysis.variance.given_up import given_up, of_returns
 from codemods.analysis.variance.meetings import make_same
 from codemods.analysis.variance.numbered_shares import left_by_others, numbered_share
@@ -26,14 +26,11 @@ from codemods.analysis.variance.refilled import asks_if_full
 from codemods.analysis.variance.rounds_together import go_back, mark, meet_each_round
 from codemods.analysis.variance.shares import takes_in_turn
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, join, plain
-from codemods.data.rank_variance import LOADS, PROCESS_EXITS
+from codemods.analysis.variance.values import SAME, Cause, Kind, Thing, Value, join, plain
+from codemods.data.rank_variance import PROCESS_EXITS
 from codemods.files.source import FunctionNode, SourceModule, child_nodes, once_a_module, walk
 from codemods.runtime.record import replace
 
-_UNREADABLE = frozenset(
-    {"Exception", "BaseException", "OSError", "IOError", "RuntimeError", "OutOfMemoryError"}
-)
 _Env = dict[str, Value]
 
 
@@ -345,42 +342,12 @@ def _try(state: State, node: ast.Try | ast.TryStar) -> bool:
         state.in_place += 1
         state.control.append(given_up(state, node, handler))
         if not _block(state, handler.body):
-            _decided_by_error(state, node, handler)
+            decided_by_error(state, node, handler)
             ends.append(state.env)
         state.control.pop()
         state.in_place -= 1
     state.env = _joined(ends) if ends else before
     return _block(state, node.finalbody) or not ends
-
-
-def _decided_by_error(state: State, node: ast.Try | ast.TryStar, handler: ast.ExceptHandler) -> None:
-    """`try: epoch = load(path)… except: epoch = 0`: a rank that cannot read goes on with other values than the rest."""
-    if handler.type is not None and last(dotted(handler.type)) not in _UNREADABLE:
-        return
-    if all(_imports(s) for s in node.body):
-        return  # all ranks have the same packages
-    reads = any(isinstance(n, ast.Call) and last(dotted(n.func)) in LOADS for s in node.body for n in walk(s))
-    what = "that cannot read the file" if reads else "on which this fails"
-    link = state.link(handler, f"a rank {what} comes here, and goes on with other values")
-    tried = {path for s in node.body for n in walk(s) for path in _targets(n)}
-    for given in (s for s in handler.body if isinstance(s, ast.Assign)):
-        missing = is_none(given.value)
-        for name in {*_targets(given)} & tried - {""} if reads or missing else ():
-            state.env[name] = replace(differing(Cause.PLACE, Proof.LIKELY, link), optional=missing)
-
-
-def _imports(node: ast.stmt) -> bool:
-    """True for a statement that does nothing but import."""
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return True
-    call = node.value if isinstance(node, ast.Assign) else None
-    return isinstance(call, ast.Call) and last(dotted(call.func)) in ("import_module", "__import__")
-
-
-def _targets(node: ast.AST) -> list[str]:
-    """The paths that an assignment gives values."""
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    return [path_of(e) for t in targets for e in (t.elts if isinstance(t, (ast.Tuple, ast.List)) else [t])]
 
 
 # A definition runs nothing by itself; each way of leaving a block ends it.

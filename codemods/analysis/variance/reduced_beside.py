@@ -15,7 +15,7 @@ from codemods.analysis.variance.number_words import is_number
 from codemods.analysis.variance.numbers import Beside, Number
 from codemods.analysis.variance.outlets import shows
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME
+from codemods.analysis.variance.values import SAME, Value
 from codemods.files.source import FunctionNode, SourceModule, called_name, walk, walk_scope
 
 _KIND = re.compile(r"loss|acc|iou|dice|psnr|ssim|f1|auc|error|mse|mae|perplexity|ppl", re.I)
@@ -38,11 +38,21 @@ def reduced_beside(analysis: Analysis, module: SourceModule, number: Number) -> 
     for part in _shown_alike(analysis, module, function, shown):
         if not kinds & _kinds(part.id):
             continue
-        if analysis.resolved(state.site, state.values.get(id(part), SAME)).differs:
+        if analysis.resolved(state.site, _read_there(state, module, part)).differs:
             continue
         if (call := _reduction_of(state, module, function, part, _STEPS)) is not None:
             return Beside(" ".join(module.text_of(part).split()), call)
     return None
+
+
+def _read_there(state: State, module: SourceModule, name: ast.Name) -> Value:
+    """What a name holds: of `losses[0]` the entry alone is read."""
+    for node in (name, *module.ancestors(name)):
+        if not isinstance(node, ast.expr):
+            break
+        if (found := state.values.get(id(node))) is not None:
+            return found
+    return SAME
 
 
 def _kinds(text: str) -> set[str]:

@@ -235,8 +235,9 @@ def _joined_entries(found: list[Value]) -> tuple[tuple[str, Value], ...]:
     """Of a dict, or None, or a dict in which nothing differs; of several dicts an entry is that of those that have it."""
     held = [dict(v.entries) for v in found if v.entries]
     others = [v for v in found if not v.entries and not v.optional and not v.missing]
-    if any(v.cause is not Cause.SAME or v.params for v in others):
+    if any(v.cause.differs or v.kind is not None for v in others):
         return ()
+    held += [{REST: plain(v)} for v in others if v.cause is Cause.UNKNOWN or v.params]
     keys = dict.fromkeys(key for d in held for key in d)
     return tuple((key, join([d[key] if key in d else d[REST] for d in held if key in d or REST in d])) for key in keys)
 

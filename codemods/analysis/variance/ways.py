@@ -10,6 +10,7 @@ from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.exits import blocks_of, end_of, is_exit, leaving_of
+from codemods.analysis.variance.kept_meetings import is_kept_to_one_rank
 from codemods.analysis.variance.state import Meeting, State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Value
 from codemods.files.source import child_nodes, walk, walk_block, walk_scope
@@ -70,7 +71,10 @@ class Ways:
         """False for the forward of a parameter that is not known to be a wrapped model with buffers.
 
         Of a model that is not seen the forward counts under a test of the rank only: one rank that runs it alone is wrong anyway.
+        What a called function keeps to rank 0 counts there, too: by any other test rank 0 alone is where it would be anyway.
         """
+        if not self.by_rank and is_kept_to_one_rank(self.analysis.project, meeting):
+            return False
         if not meeting.needs:
             return self.by_rank or not meeting.maybe
         thing = self.analysis.resolved(self.state.site, Value(Cause.UNKNOWN, params=frozenset({meeting.needs}))).thing
