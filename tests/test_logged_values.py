@@ -245,3 +245,32 @@ COUNTED = """\
 def test_a_count_of_what_the_steps_gathered(loop: str, kind: Kind) -> None:
     found = values_in(module(COUNTED.format(loop=loop)))
     assert found[0][1].kind is kind
+
+
+HEIRS = """
+        def __init__(self):
+            super().__init__()
+            self.rows = {made}
+
+        def on_validation_epoch_end(self):
+            self.log("a", len(self.rows) + 1)
+
+
+    class Heir(Model):
+        def validation_step(self, batch, batch_idx):
+            self.rows.append({put})
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "put", "kind"),
+    [
+        ("[]", "self(batch)", Kind.LIST),
+        ("list()", "batch", Kind.LIST),
+        ("[]", "self.all_gather(batch)", Kind.REDUCED),
+        ("[1, 2]", "batch", Kind.EQUAL),
+    ],
+)
+def test_what_the_steps_of_an_heir_gather(made: str, put: str, kind: Kind) -> None:
+    source = module(HEIRS.format(made=made, put=put)).replace("\n    class Heir", "\nclass Heir")
+    assert values_in(source)[0][1].kind is kind

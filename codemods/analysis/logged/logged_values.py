@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.class_values import SETUP_METHODS, Given, class_values
 from codemods.analysis.hooks import LIGHTNING_HOOKS
-from codemods.analysis.logged.accumulated import puts_into
+from codemods.analysis.logged.accumulated import heir_that_fills, puts_into
 from codemods.analysis.logged.local_values import Bound, Path, counted_over, local_values
 from codemods.analysis.logged.value_kinds import EQUAL_ATTRIBUTES, NEUTRAL, Kind, Value, arithmetic, join
 from codemods.analysis.metric_attributes import loose_metric, metric_attribute, metric_named, self_attribute
@@ -257,6 +257,8 @@ def _attribute_now(scope: Scope, facts: ClassFacts, name: str, path: Path, depth
             return Value(Kind.REDUCED, f"what is added to self.{name} is gathered over the ranks")
         kind = Kind.EQUAL if is_changed_alike(scope, facts, name, depth) else Kind.LIST
         return Value(kind, f"self.{name} is worked on step by step on each rank")
+    if (heir := heir_that_fills(scope.project, facts, name)) is not None:
+        return _attribute_now(scope, heir, name, path, depth)
     found = [_given(scope, facts, given, path, depth) for given in values.given.get(name, [])]
     if (method := facts.method(name)) and any(last(dotted(d)).endswith("property") for d in method[1].decorator_list):
         inner = scope.inside(method[0].module, method[1], facts)
