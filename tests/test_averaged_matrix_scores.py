@@ -7,7 +7,7 @@ import pytest
 from codemods.metrics.averaged_metric import AveragedMetric
 from ddpfix.testing import check_nothing, check_told
 
-WHY = "reduce the matrix over the ranks"
+WHY = "reduce the counts over the ranks"
 PROGRAM = """\
 import numpy as np
 import torch

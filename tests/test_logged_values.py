@@ -207,3 +207,70 @@ def test_entries_of_a_logged_dictionary() -> None:
 def test_a_value_that_takes_too_many_steps_is_given_up() -> None:
     lines = ["v0 = loss"] + [f"v{i} = [" + ", ".join(f"v{i - 1}[{j}]" for j in range(60)) + "]" for i in range(1, 30)]
     assert kind_of(*lines, value="v29") in (Kind.UNKNOWN, Kind.LOCAL)
+
+
+COUNTED = """\
+    def on_validation_epoch_start(self):
+        self.answers = {{"given": [], "right": []}}
+
+    def on_validation_batch_end(self, outputs, batch, batch_idx):
+        for given, right in outputs:
+            self.answers["given"].append(given)
+            self.answers["right"].append(right)
+
+    def on_validation_epoch_end(self):
+        share, hits = self.rated(self.answers)
+        self.log("a", hits)
+
+    def rated(self, rows):
+        seen = hits = 0
+        for {loop}:
+            seen += 1
+            if i and rows["right"][0]:
+                hits += 1
+        return hits / max(seen, 1), hits
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "kind"),
+    [
+        ('i, row in enumerate(rows["given"])', Kind.LIST),
+        ('i in range(len(rows["given"]))', Kind.LIST),
+        ('i in rows["right"]', Kind.LIST),
+        ("i in range(1, 8)", Kind.EQUAL),
+        ("i in ('a', 'b')", Kind.EQUAL),
+    ],
+)
+def test_a_count_of_what_the_steps_gathered(loop: str, kind: Kind) -> None:
+    found = values_in(module(COUNTED.format(loop=loop)))
+    assert found[0][1].kind is kind
+
+
+HEIRS = """
+        def __init__(self):
+            super().__init__()
+            self.rows = {made}
+
+        def on_validation_epoch_end(self):
+            self.log("a", len(self.rows) + 1)
+
+
+    class Heir(Model):
+        def validation_step(self, batch, batch_idx):
+            self.rows.append({put})
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "put", "kind"),
+    [
+        ("[]", "self(batch)", Kind.LIST),
+        ("list()", "batch", Kind.LIST),
+        ("[]", "self.all_gather(batch)", Kind.REDUCED),
+        ("[1, 2]", "batch", Kind.EQUAL),
+    ],
+)
+def test_what_the_steps_of_an_heir_gather(made: str, put: str, kind: Kind) -> None:
+    source = module(HEIRS.format(made=made, put=put)).replace("\n    class Heir", "\nclass Heir")
+    assert values_in(source)[0][1].kind is kind

@@ -31,18 +31,18 @@ def epochs_before_prepare(project: Project, module: SourceModule) -> Iterator[Ep
         assign = module.parent(call)
         if not isinstance(assign, ast.Assign) or not isinstance(call.func, ast.Attribute):
             continue
-        again = _bound_again(assign, call)
+        again = bound_again(assign, call)
         for loop in module.nodes(ast.For):
             if module.function_of(loop) is not module.function_of(call) or loop.lineno <= call.lineno:
                 continue
             sources = (inner.iter for inner in walk(loop) if isinstance(inner, ast.For))
             gone = again & {n.id for source in sources for n in walk(source) if isinstance(n, ast.Name)}
             found = _worked_out(module, call, loop, gone) if gone else None
-            if found is not None and _shares_out(project, module, call.func.value):
+            if found is not None and shares_out(project, module, call.func.value):
                 yield found
 
 
-def _bound_again(assign: ast.Assign, call: ast.Call) -> set[str]:
+def bound_again(assign: ast.Assign, call: ast.Call) -> set[str]:
     """The names that `prepare` is given and whose results go by the same name."""
     target = assign.targets[0]
     targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
@@ -95,7 +95,7 @@ def _only(module: SourceModule, function: FunctionNode | None, node: ast.expr) -
     return only if isinstance(only, ast.Assign) and only in body and len(only.targets) == 1 else None
 
 
-def _shares_out(project: Project, module: SourceModule, accelerator: ast.expr) -> bool:
+def shares_out(project: Project, module: SourceModule, accelerator: ast.expr) -> bool:
     """False where the batches of the loader are split in place of being dealt out: its length stays."""
     made = made_by(project, module, accelerator)
     return bool(made) and not any(

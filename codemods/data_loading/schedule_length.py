@@ -9,6 +9,7 @@ from codemods.analysis.constant_schedules import read_lengths
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.epoch_steps import epoch_steps
 from codemods.analysis.epochs_before_prepare import EpochsBefore, epochs_before_prepare
+from codemods.analysis.left_out_schedules import TooLong, left_out_schedules
 from codemods.analysis.lightning_lengths import Whole, whole_lengths
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
 from codemods.analysis.names import dotted
@@ -36,7 +37,8 @@ class ScheduleLength(DdpCodemod):
     warm-up) are a number of optimizer steps, or come from the prepared loader, and multiplies them by the processes. Reports a
     length of the unprepared loader that is multiplied although it counts the batches of all ranks, a prepared scheduler that is
     stepped once an epoch, and schedules and epochs that are worked out of a loader before it is shared out: by Lightning's `fit`,
-    by a Trainer of transformers that is handed the schedule, the epochs also above Accelerate's `prepare`. In raw torch it
+    by a Trainer of transformers that is handed the schedule, the epochs also above Accelerate's `prepare`, and schedules
+    that this `prepare` leaves out. In raw torch it
     reports a length that counts the batches of a whole data set (`epochs * len(data) // batch_size`), where a DistributedSampler
     shares that set out in batches of the same size.
 
@@ -82,7 +84,8 @@ class ScheduleLength(DdpCodemod):
       where the whole or the warm-up is not seen: multiplied alone, the other is in another unit.
     - Says nothing where the Accelerator is given `split_batches`, `step_scheduler_with_optimizer`, or options that may hold them.
     - Says nothing of a scheduler that is not prepared, but for one that is stepped with every micro batch of an accumulation and
-      whose length is divided by their number, which is reported.
+      whose length is divided by their number, and for one whose length is that of a loader which the same function prepares
+      below, and that moves on in a loop over this loader: these are reported.
     - Takes the processes in the place of the accumulation steps beside `accumulate`: there the scheduler waits, too.
     - Reports a length that is given or else counted from the loader: only the first wants the factor.
     - Says nothing of epochs above `prepare` that are worked out again, under a test, or with the processes as a factor, and where
@@ -127,6 +130,7 @@ class ScheduleLength(DdpCodemod):
         yield from (self._epochs(module, found) for found in epochs_before_prepare(project, module))
         for left_out in unprepared_schedules(project, module):
             yield self._left_out(module, left_out)
+        yield from (self._too_long(module, found) for found in left_out_schedules(project, module))
         yield from (self._of_one(module, found) for found in trainer_schedules(project, module))
         yield from (self._of_whole_set(module, found) for found in whole_set_schedules(project, module))
         told: set[int] = set()
@@ -184,6 +188,21 @@ class ScheduleLength(DdpCodemod):
                 Evidence("static", "its length is divided by the accumulation steps", module.path, found.made.lineno),
             ],
             reason="give it to `accelerator.prepare` with the others, which steps it with the optimizer",
+        )
+
+    def _too_long(self, module: SourceModule, found: TooLong) -> Finding:
+        loader, made = module.text_of(found.length.args[0]), found.schedule.made
+        return self.finding(
+            module,
+            made,
+            f"`{found.name}` counts the batches of `{loader}` before `prepare` shares it out, and is not prepared itself: on N "
+            "processes each makes an Nth of these steps, and the training ends before the rate has come down",
+            evidence=[
+                Evidence("static", "the length is that of the whole loader here", module.path, found.length.lineno),
+                Evidence("static", "the loader is shared out", module.path, found.schedule.prepared.lineno),
+                Evidence("static", "the schedule moves on with the batches of one process", module.path, found.step.lineno),
+            ],
+            reason="give it to `accelerator.prepare` with the others, which makes a step of it for each process",
         )
 
     def _of_one(self, module: SourceModule, found: OfOne) -> Finding:

@@ -20,11 +20,15 @@ _PACKAGES = (b"sklearn", b"scipy", b"pycocotools", b"seqeval", b"sacrebleu", b"n
 _OF_PREDICTIONS = (
     "gather predictions and labels of all ranks and work it out once, or log a torchmetrics object, which keeps them"
 )
-_OF_COUNTS = "reduce the matrix over the ranks (`all_reduce` of the counts) and work the score out of it behind that"
+_OF_COUNTS = "reduce the counts over the ranks (`all_reduce`), and work the score out of the sums behind that"
 
 
 def _names_a_metric(project: Project) -> bool:
     return any(project.files_containing(word) for word in (*_PACKAGES, b"diag"))
+
+
+def _may_hold_one(project: Project, module: SourceModule) -> bool:
+    return module.holds(b"sqrt") or module.holds(b"sync_dist") or _names_a_metric(project)
 
 
 class AveragedMetric(DdpCodemod):
@@ -37,9 +41,11 @@ class AveragedMetric(DdpCodemod):
     (`synchronize_between_processes()`), or Lightning's `sync_dist=True`. The root of a mean (an RMSE) of a share counts. Metric
     objects count by what they return for a batch: those of an attribute, of a dict that is gone through, and of the function
     itself, and a metric class of the project by the scores of classes (an IoU, a Dice, a recall) that it works out of the
-    diagonal of the matrix it has counted. Finds the largest or smallest number of a rank that is logged with `sync_dist=True`
-    under a key that says so, and writes `reduce_fx`. Finds an exponent (a perplexity) that the end of an evaluation takes of its
-    own mean and logs with `sync_dist=True`.
+    diagonal of the matrix it has counted, or by dividing one of its counts by the sum of several (`tp / (tp + fp + fn)`). So
+    does a function of the project that ranks all rows which the steps of this rank have gathered (an average precision, an AUC).
+    Finds the largest or smallest number of a rank that is logged with `sync_dist=True` under a key that says so, and writes
+    `reduce_fx`. Finds an exponent (a perplexity) that the end of an evaluation takes of its own mean and logs with
+    `sync_dist=True`.
 
     ## Why it matters
     The mean of such numbers is not the number of the set. A batch without a positive counts as an F1 of zero, COCOeval takes the
@@ -95,7 +101,11 @@ class AveragedMetric(DdpCodemod):
     - Says nothing of accuracies, errors and losses, whose mean over parts of one size is that of the whole.
     - Says nothing in a function that trains, or that gathers.
     - Says nothing where the data are not seen to be the rank's own: each rank may evaluate the whole set.
-    - Says nothing of the accuracy of such a matrix, and where its counts were reduced before.
+    - Says nothing of the accuracy of such a matrix, and of what is divided by one count alone, which may be a mean.
+    - Says nothing where the class that counts speaks to the other ranks itself, or the counts were reduced before.
+    - Says nothing of rows that are ranked in a loop over rows, or along a dimension: each query may have a curve of its own,
+      whose mean is a mean.
+    - Says nothing of `sync_dist` from a setting, but of an attribute that is given True alone.
     - Says nothing of a maximum or minimum over the ranks, and where `reduce_fx` is given.
     - Says nothing where a step or a caller has gathered what the metric is worked out of.
     - Says nothing of an exponent that a step logs: it is the batch's own on one process, too.
@@ -108,6 +118,7 @@ class AveragedMetric(DdpCodemod):
     """
 
     code = "DDP116"
+    names_number = True
     severity = "data"
     subject = "Work metrics out of the predictions of all ranks"
     must_show = "One process and two give the same score for the same checkpoint."
@@ -123,7 +134,7 @@ class AveragedMetric(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
-        for found in averaged_metrics(project, module) if _names_a_metric(project) or module.holds(b"sqrt") else ():
+        for found in averaged_metrics(project, module) if _may_hold_one(project, module) else ():
             yield self._tell(module, found)
         for extreme in averaged_extremes(project, module):
             yield self._extreme(module, extreme)

@@ -6,16 +6,19 @@ What is reduced is followed back, through names, entries, loops over them and fu
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.averages.metered import SYNCHRONIZES, metered
 from codemods.analysis.averages.metric_functions import gathers, metric_of_parts
 from codemods.analysis.averages.metric_objects import metric_object
 from codemods.analysis.averages.own_matrices import matrix_score
+from codemods.analysis.averages.ranked_rows import ranks_all_rows
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.callers import entries
-from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.class_index import ClassFacts, Role, class_facts
+from codemods.analysis.class_values import class_values
 from codemods.analysis.hooks import TRAINING_HOOKS
 from codemods.analysis.logged.accumulated import fillers
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
@@ -23,11 +26,15 @@ from codemods.analysis.logged.own_programs import evaluates_on_the_whole_set, no
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.paths import own_field
 from codemods.analysis.variance.values import Cause
-from codemods.files.source import FunctionNode, SourceModule, child_nodes, stands_above, walk
+from codemods.files.source import FunctionNode, SourceModule, called_name, child_nodes, stands_above, walk
+from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
+# Scores of rows that are ranked.
+_RANKED = lazy(r"(?<![a-z])(m?ap|auc|auroc|auprc?|roc|precision|recall|f1|eer)(?![a-z])", re.I)
 _DEPTH = 6
 _CALLS = 2
 
@@ -69,7 +76,8 @@ def averaged_metrics(project: Project, module: SourceModule) -> Iterator[Average
             passed_over[id(function), means] = gathers(function, but=means) or _trains(function)
         if passed_over[id(function), means]:
             continue
-        metric = _behind(project, module, given, _Search(function, module.class_of(function)))
+        label = module.text_of(call) if logged else ""
+        metric = _behind(project, module, given, _Search(function, module.class_of(function), label=label))
         if metric is None or (id(metric.outer), id(function)) in seen:
             continue
         if _is_whole_before(project, module, function) if logged else not _is_own(project, module, metric.outer):
@@ -142,10 +150,11 @@ def synced_logs(project: Project, module: SourceModule) -> Iterator[tuple[ast.Ca
         return
     for call in module.calls_named("log", "log_dict"):
         synced = next((k.value for k in call.keywords if k.arg == "sync_dist"), None)
-        if not isinstance(synced, ast.Constant) or synced.value is not True or dotted(call.func).partition(".")[0] != "self":
+        if synced is None or dotted(call.func).partition(".")[0] != "self":
             continue
         owner = module.class_of(call)
-        if owner is None or not class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE):
+        facts = class_facts(project, module, owner) if owner is not None else None
+        if facts is None or not facts.is_a(Role.LIGHTNING_MODULE) or not _is_true(project, facts, synced):
             continue
         place = 1 if last(dotted(call.func)) == "log" else 0
         given = next((k.value for k in call.keywords if k.arg in ("value", "dictionary")), None)
@@ -154,14 +163,24 @@ def synced_logs(project: Project, module: SourceModule) -> Iterator[tuple[ast.Ca
             yield call, given, True
 
 
+def _is_true(project: Project, facts: ClassFacts, node: ast.expr) -> bool:
+    """True for `True`, and for `self.many` that the class gives nothing else."""
+    if isinstance(node, ast.Constant):
+        return node.value is True
+    name = own_field(dotted(node))
+    given = class_values(project, facts).given.get(name, []) if name else []
+    return bool(given) and all(isinstance(g.value, ast.Constant) and g.value.value is True for g in given)
+
+
 # What it is made of
 
 
 class _Search:
-    """One question. function: where it is asked; owner: the class that asks it; calls: how many were gone into."""
+    """One question. function: where it is asked; owner: the class that asks it; calls: how many were gone into. label: what
+    Lightning logs, and under which name, as it is written."""
 
-    def __init__(self, function: FunctionNode | None, owner: ast.ClassDef | None, calls: int = 0) -> None:
-        self.function, self.owner, self.calls = function, owner, calls
+    def __init__(self, function: FunctionNode | None, owner: ast.ClassDef | None, calls: int = 0, label: str = "") -> None:
+        self.function, self.owner, self.calls, self.label = function, owner, calls, label
         self.seen: set[int] = set()
         self.left = 200
 
@@ -206,6 +225,9 @@ def _of_call(
         return Metric(module, call, words, call)
     if words := matrix_score(project, module, call, key):
         return Metric(module, call, words, call, counts=True)
+    if search.label and search.calls == 0 and search.function is not None and _RANKED.search(search.label):
+        if ranks_all_rows(project, module, call, search.function):
+            return Metric(module, call, f"`{called_name(call)}`", call)
     site = called_function(project, module, call)
     if site is None:
         held = call.func.value if isinstance(call.func, ast.Attribute) else None
@@ -236,9 +258,10 @@ def _of_name(project: Project, module: SourceModule, name: ast.Name, search: _Se
 def _put_under(module: SourceModule, name: ast.Name, function: FunctionNode | None, key: object) -> Iterator[ast.expr]:
     """`scores["f1"] = value` above the use of `scores`: what is put under the key that is wanted, or may be that one."""
     for node in module.nodes(ast.Assign):
-        target = node.targets[0]
-        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name) or target.value.id != name.id:
-            continue
-        other = key is not None and isinstance(target.slice, ast.Constant) and target.slice.value != key
-        if not other and module.function_of(node) is function and stands_above(node, name):
-            yield node.value
+        first = node.targets[0]
+        for target in first.elts if isinstance(first, ast.Tuple) else [first]:
+            if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name) or target.value.id != name.id:
+                continue
+            other = key is not None and isinstance(target.slice, ast.Constant) and target.slice.value != key
+            if not other and module.function_of(node) is function and stands_above(node, name):
+                yield node.value

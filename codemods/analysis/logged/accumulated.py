@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.analysis.class_index import ClassFacts, ClassSite
-from codemods.analysis.class_values import SETUP_METHODS
+from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts, subclasses
+from codemods.analysis.class_values import SETUP_METHODS, class_values
 from codemods.analysis.names import dotted
 from codemods.files.source import FunctionNode, walk
 from codemods.runtime.record import record
@@ -35,6 +35,25 @@ def fillers(project: Project, facts: ClassFacts, readers: Iterable[FunctionNode]
     """The methods that fill an attribute which one of the readers reads."""
     read = {_own(n) for reader in readers for n in walk(reader) if isinstance(n, ast.Attribute)} - {""}
     return [put.function for name in sorted(read) for put in puts_into(project, facts, name)]
+
+
+def heir_that_fills(project: Project, facts: ClassFacts, name: str) -> ClassFacts | None:
+    """The first class below that puts something into a collection that this one makes empty, and itself leaves so."""
+    values = class_values(project, facts)
+    given = values.given.get(name, [])
+    if not given or name in values.filled or not all(map(_is_empty, (g.value for g in given))):
+        return None
+    for site in subclasses(project, facts.lineage[0]):
+        heir = class_facts(project, site.module, site.node)
+        if name in class_values(project, heir).filled:
+            return heir
+    return None
+
+
+def _is_empty(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return dotted(node.func) in ("list", "dict") and not node.args and not node.keywords
+    return not (node.elts if isinstance(node, ast.List) else node.keys if isinstance(node, ast.Dict) else [node])
 
 
 def _puts(facts: ClassFacts, name: str) -> Iterator[Put]:

@@ -12,6 +12,7 @@ from codemods.store.project import Project
 
 Path = tuple[object, ...]
 _FILLERS = frozenset({"append", "extend", "add", "insert", "update", "appendleft"})
+_GOES_THROUGH = frozenset({"enumerate", "range", "tqdm"})
 
 
 @record
@@ -30,6 +31,11 @@ def in_slots(name: str) -> str:
     return f"{name}[]"
 
 
+def counted_over(name: str) -> str:
+    """Under which name the collections stand for whose elements `name += 1` counts."""
+    return f"{name}+"
+
+
 def local_values(project: Project, module: SourceModule, function: FunctionNode) -> dict[str, list[Bound]]:
     key = ("local values", module.path, function.lineno, function.col_offset)
     return project.memo(key, lambda: _read(function))
@@ -46,6 +52,8 @@ def _read(function: FunctionNode) -> dict[str, list[Bound]]:
                 _bind(out, node.target, Bound(node.value))
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
             _loop(out, node.target, node.iter)
+            if isinstance(node, ast.For):
+                _counters(out, node)
         elif isinstance(node, ast.withitem) and node.optional_vars is not None:
             _bind(out, node.optional_vars, Bound(None))
         elif isinstance(node, ast.Call):
@@ -85,6 +93,16 @@ def _loop(out: dict[str, list[Bound]], target: ast.expr, iterated: ast.expr) -> 
         _bind(out, parts[1], Bound(iterated.func.value, loop=True))  # type: ignore[attr-defined]
         return
     _bind(out, target, Bound(iterated, loop=True))
+
+
+def _counters(out: dict[str, list[Bound]], loop: ast.For) -> None:
+    """`n += 1` in a loop: how large `n` gets is said by what is gone through, also where a test stands before it."""
+    over = loop.iter
+    while isinstance(over, ast.Call) and last(dotted(over.func)) in _GOES_THROUGH and over.args:
+        over = over.args[-1 if last(dotted(over.func)) == "range" else 0]
+    for node in walk_scope(loop):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and isinstance(node.value, ast.Constant):
+            out.setdefault(counted_over(node.target.id), []).append(Bound(over))
 
 
 def _call(out: dict[str, list[Bound]], call: ast.Call) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.class_values import SETUP_METHODS, Given, class_values
 from codemods.analysis.hooks import LIGHTNING_HOOKS
-from codemods.analysis.logged.accumulated import puts_into
-from codemods.analysis.logged.local_values import Bound, Path, local_values
+from codemods.analysis.logged.accumulated import heir_that_fills, puts_into
+from codemods.analysis.logged.local_values import Bound, Path, counted_over, local_values
 from codemods.analysis.logged.value_kinds import EQUAL_ATTRIBUTES, NEUTRAL, Kind, Value, arithmetic, join
 from codemods.analysis.metric_attributes import loose_metric, metric_attribute, metric_named, self_attribute
 from codemods.analysis.names import dotted, last
@@ -149,9 +149,17 @@ def _name_now(scope: Scope, name: str, path: Path, depth: int) -> Value:
     found = [_bound(scope, name, bound, path, depth + 1) for bound in bounds]
     if is_parameter(scope.function, name):
         found.append(_parameter(scope, name, path, depth + 1))
+    found += _counted(scope, name, depth + 1) if found else []
     if not found:
         return unknown(f"{name} is not assigned in this function")
     return join(found)
+
+
+def _counted(scope: Scope, name: str, depth: int) -> list[Value]:
+    """What `name` counts the elements of, where the steps of this rank gathered them."""
+    over = local_values(scope.project, scope.module, scope.function).get(counted_over(name), []) if scope.function else []
+    judged = [classify(scope, b.value, (), depth) for b in over if b.value is not None]
+    return [value for value in judged if value.kind is Kind.LIST]
 
 
 def _bound(scope: Scope, name: str, bound: Bound, path: Path, depth: int) -> Value:
@@ -249,6 +257,8 @@ def _attribute_now(scope: Scope, facts: ClassFacts, name: str, path: Path, depth
             return Value(Kind.REDUCED, f"what is added to self.{name} is gathered over the ranks")
         kind = Kind.EQUAL if is_changed_alike(scope, facts, name, depth) else Kind.LIST
         return Value(kind, f"self.{name} is worked on step by step on each rank")
+    if (heir := heir_that_fills(scope.project, facts, name)) is not None:
+        return _attribute_now(scope, heir, name, path, depth)
     found = [_given(scope, facts, given, path, depth) for given in values.given.get(name, [])]
     if (method := facts.method(name)) and any(last(dotted(d)).endswith("property") for d in method[1].decorator_list):
         inner = scope.inside(method[0].module, method[1], facts)
