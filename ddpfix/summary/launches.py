@@ -103,7 +103,7 @@ def _made(project: Project, places: Mapping[str, tuple[Place, ...]], found: Iter
     for path in _missed(places, found):
         for script, command in made_commands(project, path):
             if (made := _candidate(project, script, command, places)) is not None:
-                launch = replace(made.launch, path=script, line=0, faults=(), quoted="")
+                launch = replace(made.launch, path=script, line=0, faults=(), quoted="", quoted_at="")
                 yield replace(made, order=(10, *made.order[1:]), launch=launch)
 
 

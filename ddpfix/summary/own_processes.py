@@ -137,6 +137,7 @@ def _asked(program: Program, module: SourceModule, number: ast.expr, depth: int 
         yield "*"
     elif _is_made_of_its_parts(number):
         for part in ast.iter_child_nodes(number):
+            part = part.iter if isinstance(part, ast.comprehension) else part
             if isinstance(part, ast.expr):
                 yield from _asked(program, module, part, depth)
 

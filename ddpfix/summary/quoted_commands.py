@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from posixpath import basename, dirname
 
 from codemods.analysis.job_files.command_lines import CommandLine
+from codemods.files.passages import Passage
 from codemods.files.text_file import DOCUMENT_KINDS, SHELL_KINDS, TextFile
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -16,11 +17,14 @@ LONGEST = 1000
 LARGEST = 64 * 1024
 # who starts a script gives it these: its own text does not show the command
 _GIVEN_TO_THE_SCRIPT = re.compile(r"\$(?:[@*\d]|\{[@*\d])")
+_PROMPT = re.compile(r"^[$>%!][ \t]+")
 
 
 @record
 class Quoted:
-    """place: `README.md:98`, with the folder that it is typed in where that is another one."""
+    """place: `README.md:98`, with the folder that it is typed in where that is another one. text: "" for what is too long, or
+    is no command of its own.
+    """
 
     text: str
     place: str
@@ -35,10 +39,13 @@ def quoted(project: Project, path: str, command: CommandLine, folder: str) -> Qu
     span = command.span(command.words[0].start, command.words[-1].end)
     if not isinstance(file, TextFile):
         return NOTHING
-    text = _between(file.text.split("\n")[span.line - 1 : span.end_line], command.words[0].raw, command.words[-1].raw)
+    rows = file.text.split("\n")[span.line - 1 : span.end_line]
+    source = command.source.text[command.words[0].start : command.words[-1].end] if isinstance(command.source, Passage) else ""
+    as_read = source if "\n" not in source and rows and source in rows[0] else ""
+    text = _PROMPT.sub("", as_read or _between(rows, command.words[0].raw, command.words[-1].raw))
     if _GIVEN_TO_THE_SCRIPT.search(text):
         return next(_calls_of(project, path), NOTHING)
-    return Quoted(text, _place(path, span.line, folder)) if text else NOTHING
+    return Quoted(text, _place(path, span.line, folder))
 
 
 def _place(path: str, line: int, folder: str) -> str:

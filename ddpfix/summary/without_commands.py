@@ -11,6 +11,7 @@ from ddpfix.summary.markdown import code, fence, plural
 
 MOST_PROGRAMS = 3
 MOST_NEEDS = 3
+MOST_LINES = 14  # of the commands that are quoted
 MOST_FILES = 6
 
 
@@ -28,23 +29,35 @@ def programs_without(context: Context) -> list[Launch]:
     """One for each program of which no command is shown."""
     found: dict[str, Launch] = {}
     for launch in context.launches:
-        if launch.script and not launch.command and (launch.script not in found or (launch.quoted and not found[launch.script].quoted)):
+        if launch.script and not launch.command and (launch.script not in found or _is_better(launch, found[launch.script])):
             found[launch.script] = launch
     return list(found.values())[:MOST_PROGRAMS]
 
 
+def _is_better(launch: Launch, than: Launch) -> bool:
+    return (bool(launch.quoted), bool(launch.quoted_at)) > (bool(than.quoted), bool(than.quoted_at))
+
+
 def as_started(programs: Sequence[Launch]) -> list[str]:
     """How the repository starts them, then the others by their files, then the options that changed lines need."""
-    typed = {launch.quoted: launch for launch in programs if launch.quoted}
+    typed: list[Launch] = []
+    for launch in programs:
+        told = [row for other in typed for row in other.quoted.split("\n")]
+        if launch.quoted and (not typed or len(told) + len(launch.quoted.split("\n")) <= MOST_LINES):
+            typed.append(launch)
     out = []
     if typed:
-        rows = [row for launch in typed.values() for row in (f"# {launch.quoted_at}", *launch.quoted.split("\n"))]
+        rows = [row for launch in typed for row in (f"# {launch.quoted_at}", *launch.quoted.split("\n"))]
         out += ["As the repository starts it:", "", *fence(rows, "sh"), ""]
-    if bare := [code(launch.script) for launch in programs if not launch.quoted]:
-        out += [f"{'Started by' if not typed else 'Others are started by'} {', '.join(bare)}.", ""]
+    if rest := [_named(launch) for launch in programs if launch not in typed]:
+        out += [f"{'Started by' if not typed else 'Others are started by'} {', '.join(rest)}.", ""]
     if needs := [f"- {need}" for launch in programs for need in _needs(launch)]:
         out += [*needs, ""]
     return out
+
+
+def _named(launch: Launch) -> str:
+    return f"{code(launch.script)}{f' ({code(launch.quoted_at)})' if launch.quoted_at else ''}"
 
 
 def _needs(launch: Launch) -> Iterator[str]:

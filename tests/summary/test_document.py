@@ -297,7 +297,7 @@ def test_how_to_test_uses_the_repository_s_own_command_with_two_processes() -> N
 
 def test_without_a_command_it_is_said_what_is_to_be_called() -> None:
     part = section(render(in_memory({"model.py": MODEL}), context()), "## How to test")
-    assert "No program or command that comes to the change was found in the repository: `model.py`." in part
+    assert "No program in the repository was found that runs the changed lines of `model.py`." in part
     assert "```" not in part
 
 
