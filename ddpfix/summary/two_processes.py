@@ -11,8 +11,8 @@ from codemods.analysis.job_files.command_lines import CommandLine, Flag, is_pyth
 from codemods.files.passages import Passage
 from codemods.files.shell_words import Word
 from codemods.runtime.record import field, record
-from ddpfix.summary.spellings import option_of
 from ddpfix.summary.shown_values import shown_values, with_shown_values
+from ddpfix.summary.spellings import option_of
 
 LONGEST = 4000
 

@@ -11,7 +11,8 @@ from codemods.store.project import Project
 
 _BLOCK = re.compile(r"^(?:(?: {4}|\t)[^\n]*\n?)+", re.M)  # of a Markdown file, indented
 _IN_A_LINE = re.compile(
-    r"(?<!`)(?P<ticks>`{1,3})(?!`)(?P<command>(?:[A-Z_]+=\S+ )*(?:python3?|torchrun|accelerate|deepspeed)[ ][^`\n]+)(?P=ticks)(?!`)"
+    r"(?<!`)(?P<ticks>`{1,3})(?!`)(?P<command>(?:[A-Z_]+=\S+ )*(?:python3?|torchrun|accelerate|deepspeed)[ ][^`\n]+)"
+    r"(?P=ticks)(?!`)"
 )  # "Run `python train.py`"
 _CUT_OFF = re.compile(r"\\[ \t]+(?:#[^\r\n]*)?(?=\r?\n)")  # a line that goes on, for a reader, and not for a shell
 _OF_PYTHON = re.compile(

@@ -79,7 +79,7 @@ def test_what_the_parser_demands(asked: str, given: str, is_whole: bool) -> None
 def test_a_parser_in_another_file_demands_too() -> None:
     files = {
         "main.py": b"import torch.distributed as dist\nfrom given import parser\ndist.init_process_group('gloo')\nprint(1)\n",
-        "given.py": b"import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('data_dir')\nparser.parse_args()\n",
+        "given.py": b"import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('data')\nparser.parse_args()\n",
         "run.sh": b"torchrun main.py\n",
     }
     (found,) = launches(files, files.get, {"main.py": files["main.py"]})
