@@ -72,7 +72,8 @@ class OtherLauncher:
 class Setting:
     """What the program makes of the command. joins: it joins the processes of a launcher and starts none, so that plain Python is
     replaced by torchrun. visible: it has a process for each GPU that it sees. number: its own options for their number.
-    listed: that number is a list of devices. listing: those that say which GPUs it sees. launcher: what starts it in the place of the launcher that it has.
+    listed: that number is a list of devices.
+    listing: those that say which GPUs it sees. launcher: what starts it in the place of the launcher that it has.
     short: flag, or key of Hydra -> the value that makes the run short. added: words behind it.
     refused: flags that its parser ends at. target: the script as it is to be written, "" as it stands. names: variables that the
     shell has. fields: what the program calls its flags.

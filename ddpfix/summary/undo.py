@@ -36,5 +36,5 @@ def _ways_back(codes: Sequence[str], context: Context) -> list[str]:
         f"{start} && {context.command} --ignore {one} --branch {fresh}",
     ]
     if context.summary_commit:
-        rows += [f"# merge without {SUMMARY}, which is the last commit", f"git switch {home or 'YOUR-BRANCH'} && git merge {branch}~1"]
+        rows += [f"# merge without {SUMMARY}, the last commit", f"git switch {home or 'YOUR-BRANCH'} && git merge {branch}~1"]
     return [*fence(rows, "sh"), "", place]

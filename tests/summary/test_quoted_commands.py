@@ -21,7 +21,7 @@ def found(files: dict[str, str], script: str = "main.py") -> Launch:
     [
         ("go.sh", "cd .\ntorchrun --nnodes=$N main.py --lr 1\n", "torchrun --nnodes=$N main.py --lr 1", "go.sh:2"),
         ("go.sh", "torchrun \\\n  main.py \\\n\t--lr 1\n", "torchrun \\\n    main.py \\\n    --lr 1", "go.sh:1"),
-        ("README.md", "- Run `torchrun main.py -d ${DATA}`, with `${DATA}` yours.\n", "torchrun main.py -d ${DATA}", "README.md:1"),
+        ("README.md", "- Run `torchrun main.py -d ${DATA}`, `${DATA}` is yours\n", "torchrun main.py -d ${DATA}", "README.md:1"),
         ("README.md", "\n```python -m main --lr 1```\n", "python -m main --lr 1", "README.md:2"),
         ("README.md", "```\n$ torchrun main.py --data <your data>\n```\n", "torchrun main.py --data <your data>", "README.md:2"),
     ],
