@@ -119,7 +119,7 @@ def test_the_summary_and_the_commits_name_cells(repo: Path) -> None:
     assert '+            print("epoch", epoch)\n' in summary  # the code, not the strings of the file
     assert "(`a.ipynb` cell 4:line 6; " in summary
     test = summary.split("## How to test")[1].split("\n## ")[0]
-    assert "`a.ipynb` and 3 more notebooks: restart the kernel, let the launcher start two processes, and run all cells." in test
+    assert "`a.ipynb` and 3 more notebooks: restart the kernel and run all cells on two processes." in test
     assert "torchrun" not in test
     assert "- a.ipynb:cell 4:line 6: every rank prints" in " ".join(sh(repo, "log", "--format=%B", "main..").split())
 

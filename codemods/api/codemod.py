@@ -153,6 +153,12 @@ class DdpCodemod(ABC):
         del findings
         return cls.subject
 
+    @classmethod
+    def nodes(cls, findings: Sequence[Finding]) -> int:
+        """On how many machines a test of these fixes must run: 2 where one machine cannot tell the old code from the new."""
+        del findings
+        return 1
+
     def concerns(self, data: bytes) -> bool:
         """False where the bytes lack the words or the site, so that nothing can be found in them."""
         data = own_names(data)

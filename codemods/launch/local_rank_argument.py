@@ -128,7 +128,7 @@ class LocalRankArgument(DdpCodemod):
     code = "DDP701"
     severity = "crash"
     subject = "Take the local rank as launchers give it"
-    must_show = "The script takes `--local_rank` and `--local-rank`, and each process goes on with the number of its own."
+    must_show = "The script starts with `--local_rank` and with `--local-rank`."
     printed = ("unrecognized arguments: --local-rank", "Duplicate GPU detected")
     TRIGGERS = ((b"local_rank", b"local-rank"), (b"add_argument", b"DEFINE_integer"))
     READS_TESTS = False
@@ -167,7 +167,7 @@ class LocalRankArgument(DdpCodemod):
         known = _passed_over_by(project, module)
         text = _STARTED if known is None else _LEFT_OVER
         yield self.finding(
-            module, calls[0], text.format(start.path, start.line, *(known or ())),
+            module, calls[0], text.format(start.text, start.line, *(known or ())),
             level=_level(older) if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[Evidence("static", f"starts {start.script} with torch.distributed.launch", start.path, start.line)],
@@ -183,7 +183,7 @@ class LocalRankArgument(DdpCodemod):
         named = said_torch(project, module).names_below(_PASSES_DASHES)
         edits = _both_spellings(module, call)
         yield self.finding(
-            module, call, _STARTED_BEFORE.format(start.path, start.line, f"{named} names an older one"),
+            module, call, _STARTED_BEFORE.format(start.text, start.line, f"{named} names an older one"),
             level=Applicability.SAFE if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[Evidence("static", f"starts {start.script} with torch.distributed.launch", start.path, start.line)],
@@ -199,7 +199,7 @@ class LocalRankArgument(DdpCodemod):
         older = said_torch(project, module).names_below(_PASSES_DASHES)
         edits = with_alias(module, flag)
         yield self.finding(
-            module, flag, _UNKNOWN.format(start.path, start.line),
+            module, flag, _UNKNOWN.format(start.text, start.line),
             level=_level(older) if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[Evidence("static", f"starts {start.script} with torch.distributed.launch", start.path, start.line)],

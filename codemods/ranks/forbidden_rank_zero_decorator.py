@@ -134,7 +134,7 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
     code = "DDP206"
     severity = "crash"
     subject = "Run the hooks that every rank needs on every rank"
-    must_show = "Both processes get through the first epoch, and the files that the hook writes come once."
+    must_show = "Both processes get through the first epoch, and the hook writes each file once."
     printed = ("AttributeError", "Skipping the `training_step` by returning None in distributed training", *WAITING)
     TRIGGERS = ((b"rank_zero_only",), (b"def ",))
     SITES = (Site(rb"@[\w.]*rank_zero_only\b|\brank_zero_only[ \t]+as\b", b"rank_zero_only"),)

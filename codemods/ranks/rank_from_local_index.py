@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.guards.entry_points import group_name, starts_group
@@ -112,6 +112,12 @@ class RankFromLocalIndex(DdpCodemod):
         (b"torch", b"ccelerat", b"ightning"),
     )
     READS_TESTS = False
+
+    @classmethod
+    def nodes(cls, findings: Sequence[Finding]) -> int:
+        """On one node the local rank is the global one."""
+        del findings
+        return 2
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):

@@ -105,7 +105,7 @@ class UnguardedHook(DdpCodemod):
     code = "DDP201"
     severity = "noise"
     subject = "Put out on one process what hooks show"
-    must_show = "Files and lines of output come once, not once for each process, and the run goes on behind them."
+    must_show = "Files and output appear once, not once per process."
     printed = WAITING
     READS_TESTS = False
     TRIGGERS = ((b"def on_",), (b"print", b"open", b"log", b"write", b"save", b"dump", b"plt", b"to_csv", b"remove"))

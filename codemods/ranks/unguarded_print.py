@@ -83,7 +83,7 @@ class UnguardedPrint(DdpCodemod):
     ```
 
     ## Safety
-    Safe: only statements that print are changed, with the text they compute. The `print` of an Accelerator, a Fabric or a
+    Only statements that print are changed, with the text that they compute. The `print` of an Accelerator, a Fabric or a
     Trainer shows a line once for each node. A function of the project takes the place of a print where it hands on what it is
     given unchanged, tests the global rank and works with one process. A logger's level is set where its class builds it, once and
     in any case, if no line of it names the rank; the other ranks go on to log warnings. The test is the one the function uses
@@ -164,7 +164,7 @@ class UnguardedPrint(DdpCodemod):
     code = "DDP203"
     severity = "noise"
     subject = "Print from one process"
-    must_show = "On one machine the changed lines come once, and the run goes on behind them."
+    must_show = "The changed lines appear once, not once per process."
     printed = ()
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
@@ -233,7 +233,7 @@ class UnguardedPrint(DdpCodemod):
         assumes = assumes or by_own_data(module, function, run) or own_line(project, module, function, run.statements).assumes
         verb = "prints" if run.makes(Kind.PRINT) else "logs"
         message = f"every rank {verb} in {run_place(module, function)}: the output appears once for each process"
-        evidence = [Evidence("static", kept.how, module.path, run.first.lineno)]
+        evidence = [Evidence("safe", kept.how, module.path, run.first.lineno)]
         evidence += [Evidence("static", e.phrase, e.path, e.line) for e in run.effects.output[:2] if e.text != "print(…)"]
         level = Applicability.UNSAFE if assumes else Applicability.SAFE
         return self.finding(module, run.first, message, level=level, edits=kept.edits, evidence=evidence, reason=assumes)

@@ -66,9 +66,7 @@ def _told(found: Sequence[Candidate], places: Collection[Place], every: Sequence
         others = {place: needs for place, needs in lacked.items() if place in left and place.path in programs}
         left -= others.keys()
         mine |= others
-        never = {p for p in left if p.path in programs and not any(p in c.run.lacking for c in found)}
-        left -= never
-        needs = (*Run(frozenset(), mine).needs(set()), *((f"nothing that was found comes to {at(never)}",) if at(never) else ()))
+        needs = Run(frozenset(), mine).needs(set())
         yield replace(candidate.launch, comes_to="".join(comes_to), needs=needs, programs=programs)
 
 

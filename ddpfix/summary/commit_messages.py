@@ -24,8 +24,7 @@ SUMMARY_COMMIT = """\
 Add DDPFIX_SUMMARY.md
 
 What was fixed and why, what was left alone, how to test it and how to
-take it back. This commit holds nothing else: leave it out of a merge if
-the summary is not wanted in the history.
+undo it. Leave this commit out of the merge if it is not wanted.
 """
 
 
@@ -103,7 +102,7 @@ def _told(findings: Sequence[Finding]) -> list[str]:
 
 def _others(kind: Alike) -> str:
     rest = kind.findings[1:]
-    said = "The same" if kind.same_words else "The same of other names"
+    said = "The same" if kind.same_words else "The same with other names"
     return f"{said}: {_spots(rest)}." if rest else ""
 
 

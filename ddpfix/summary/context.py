@@ -23,8 +23,9 @@ class Launch:
     programs: the changed files that it comes to. to_fill: words that the reader has to give. edits: what else was changed.
     comes_to: the changed lines that it is shown to come to, "" for all. needs: `main.py:79 needs --resume`, of the others.
     short: what was added to come there, and for a short run: `--epochs 1`.
-    command: "" where none is shown to test the change. script: what starts the program then; faults: what is wrong with the
-    command of that place; line: 0 for none. made: it imports a file and does nothing else.
+    command: "" where none is shown to test the change. script: what starts the program; faults: what is wrong with the
+    command of that place; line: 0 for none. quoted: the command as the repository has it, "" where it has
+    none to quote; quoted_at: its place. made: it imports a file and does nothing else.
     """
 
     command: str
@@ -41,6 +42,8 @@ class Launch:
     made: bool = False
     script: str = ""
     faults: tuple[str, ...] = ()
+    quoted: str = ""
+    quoted_at: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

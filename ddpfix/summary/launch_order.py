@@ -35,7 +35,7 @@ def order(
     """
     return (
         not run.reached,
-        _kind(script, path, command, above),
+        kind_of(script, path, command, above),
         pasted.foreign,
         bool(pasted.to_fill),
         pasted.started_as_one,
@@ -50,7 +50,7 @@ def order(
     )
 
 
-def _kind(script: str, path: str, command: CommandLine, above: str) -> int:
+def kind_of(script: str, path: str, command: CommandLine, above: str) -> int:
     """What the command is for, training first: by its flags, the name of its program, and what stands round it."""
     given = [flag for flag in command.flags if _is_on(flag)]
     if any(_TRAINING_FLAG.match(flag.field) for flag in given):

@@ -17,7 +17,7 @@ from ddpfix.summary.chosen_launches import Candidate, chosen
 from ddpfix.summary.context import Launch
 from ddpfix.summary.device_setting import device_setting, has_two_devices
 from ddpfix.summary.launch_folders import folder_of, script_of
-from ddpfix.summary.launch_order import is_no_training, order
+from ddpfix.summary.launch_order import is_no_training, kind_of, order
 from ddpfix.summary.made_commands import import_command, made_commands
 from ddpfix.summary.named_in_settings import named_in_settings
 from ddpfix.summary.needed_options import Program, given_options, program_of
@@ -25,10 +25,12 @@ from ddpfix.summary.own_processes import SPAWNS, OwnProcesses, counts_devices, l
 from ddpfix.summary.prepared_shell import Prepared, prepared
 from ddpfix.summary.program_files import program_files
 from ddpfix.summary.program_stages import stage_of
+from ddpfix.summary.quoted_commands import quoted
 from ddpfix.summary.run_places import Place, Run, at, changed_places, come_to
 from ddpfix.summary.shell_results import shell_results
 from ddpfix.summary.short_runs import short_run
 from ddpfix.summary.shown_values import shown_values
+from ddpfix.summary.spellings import same_options
 from ddpfix.summary.start_faults import start_faults
 from ddpfix.summary.taking_ranks import needs_of_joining, needs_of_starting, starts_its_own
 from ddpfix.summary.two_processes import Setting, with_two_processes
@@ -101,7 +103,8 @@ def _made(project: Project, places: Mapping[str, tuple[Place, ...]], found: Iter
     for path in _missed(places, found):
         for script, command in made_commands(project, path):
             if (made := _candidate(project, script, command, places)) is not None:
-                yield replace(made, order=(10, *made.order[1:]), launch=replace(made.launch, path=script, line=0, faults=()))
+                launch = replace(made.launch, path=script, line=0, faults=(), quoted="", quoted_at="")
+                yield replace(made, order=(10, *made.order[1:]), launch=launch)
 
 
 def _untold(project: Project, places: Mapping[str, tuple[Place, ...]], found: list[Candidate]) -> Iterator[Launch]:
@@ -114,7 +117,7 @@ def _untold(project: Project, places: Mapping[str, tuple[Place, ...]], found: li
         if new or free:
             told |= new.keys() | free
             needs = Run(frozenset(), new).needs(set())
-            yield replace(candidate.launch, command="", script=candidate.script, needs=needs, comes_to=at(free))
+            yield replace(candidate.launch, command="", needs=needs, comes_to=at(free))
 
 
 def _imports(
@@ -165,9 +168,12 @@ def _candidate(project: Project, path: str, command: CommandLine, places: Mappin
     short = short_run(way, command, run.reached or run.lacking)
     pasted = with_two_processes(command, replace(_setting(project, started), short=short.given, added=short.added))
     where = (path, started.line)
+    typed = quoted(project, path, command, started.folder)
+    said = Launch("", path, started.line, programs=tuple(sorted(programs)), script=started.script)
+    said = replace(said, quoted=typed.text, quoted_at=typed.place)
     if pasted is None:
-        launch = Launch("", path, started.line, programs=tuple(sorted(programs)), faults=(_OF_A_SHELL,))
-        return Candidate((9, *where), run, launch, started.script)
+        kind = kind_of(started.script, path, command, _above(project, *where))
+        return Candidate((9, kind, *where), run, replace(said, faults=(_OF_A_SHELL,)), started.script)
     counted = pasted.counted or has_two_devices(project, started.script)
     devices = "" if pasted.counted else device_setting(project, started.script)
     moved = [_MOVED] if _target(started) else []
@@ -176,15 +182,16 @@ def _candidate(project: Project, path: str, command: CommandLine, places: Mappin
     results = dict(shell_results(path, command, pasted.to_fill))
     pasted = replace(pasted, to_fill=tuple(word for word in pasted.to_fill if word not in results))
     weights = tuple(w for w in _weights(project, started.folder, command) if w not in pasted.to_fill)
-    faults = [*start_faults(project, started.script, command, pasted.to_fill, absent)]
+    faults = [*start_faults(started.program, started.script, command, pasted.to_fill, absent)]
     faults += [_TWICE] if launched and starts_its_own(way, first) else []
-    found = Launch(
-        _typed(started, pasted.text, results.values()), path, started.line, counted, tuple(sorted(programs)),
-        (*pasted.to_fill, *weights), edits, devices, short=short.text, faults=tuple(faults),
+    found = replace(
+        said, command=_typed(started, pasted.text, results.values()), counted=counted, to_fill=(*pasted.to_fill, *weights),
+        edits=edits, devices=devices, short=short.text, faults=tuple(faults),
     )  # fmt: skip
     above = _above(project, *where)
     rank = (0, *order(started.script, *where, command, pasted, programs, above, run))
-    return Candidate(rank, run, found, started.script, frozenset(flag.name for flag in command.flags), stage)
+    spelled = same_options((flag.name for flag in command.flags), _fields(started.program))
+    return Candidate(rank, run, found, started.script, spelled, stage)
 
 
 def _started(project: Project, path: str, command: CommandLine, changed: frozenset[str]) -> _Started | None:
@@ -222,11 +229,16 @@ def _setting(project: Project, started: _Started) -> Setting:
         listing=listing_flags(started.program),
         visible=started.own.devices or counts_devices(started.program),
         number=started.own.flags,
+        listed=started.own.listed,
         refused=frozenset(option.flag.name for option in unknown_options(project, started.command) if not option.several),
         target=_target(started),
         names=started.shell.names,
-        fields={flag: name for name, option in started.program.options.items() for flag in option.flags},
+        fields=_fields(started.program),
     )
+
+
+def _fields(program: Program) -> dict[str, str]:
+    return {flag: name for name, option in program.options.items() for flag in option.flags}
 
 
 def _target(started: _Started) -> str:

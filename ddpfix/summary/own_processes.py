@@ -29,11 +29,14 @@ _BY_DEVICES = re.compile(rb"\b(?:world_size|num_replicas|nprocs)\s*=\s*[^\n#]*de
 
 @record
 class OwnProcesses:
-    """flags: of the option that says how many. devices: as many as GPUs are to be seen. start: the call, if it is one."""
+    """flags: of the option that says how many; listed: it names them one by one, with commas. devices: as many as GPUs are to be
+    seen. start: the call, if it is one.
+    """
 
     flags: frozenset[str] = frozenset()
     devices: bool = False
     start: tuple[SourceModule, ast.Call] | None = None
+    listed: bool = False
 
 
 def counts_devices(program: Program) -> bool:
@@ -80,7 +83,18 @@ def _of(program: Program, module: SourceModule, calls: list[ast.Call]) -> OwnPro
     options = found - {"*"}
     if "*" in found:
         return OwnProcesses(devices=True, start=start)
-    return OwnProcesses(_flags(program, options.pop()) if len(options) == 1 else frozenset(), start=start)
+    listed = any(_is_split(module, number) for call in calls if (number := _number(call)))
+    return OwnProcesses(_flags(program, options.pop()) if len(options) == 1 else frozenset(), start=start, listed=listed)
+
+
+def _is_split(module: SourceModule, number: ast.expr, depth: int = 0) -> bool:
+    """True for `[int(one) for one in args.gpus.split(",")]`, also by a name: what is handed over is a list of devices."""
+    if any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "split" for n in ast.walk(number)):
+        return not (isinstance(number, ast.Call) and dotted(number.func) == "len")
+    named = isinstance(number, (ast.Name, ast.Attribute)) and depth < _DEEPEST
+    written = ast.unparse(number) if named else ""
+    given = [a.value for a in module.nodes(ast.Assign) if named and any(ast.unparse(t) == written for t in a.targets)]
+    return any(_is_split(module, value, depth + 1) for value in given)
 
 
 def _unread(program: Program, number: ast.expr) -> str:
@@ -123,6 +137,7 @@ def _asked(program: Program, module: SourceModule, number: ast.expr, depth: int 
         yield "*"
     elif _is_made_of_its_parts(number):
         for part in ast.iter_child_nodes(number):
+            part = part.iter if isinstance(part, ast.comprehension) else part
             if isinstance(part, ast.expr):
                 yield from _asked(program, module, part, depth)
 

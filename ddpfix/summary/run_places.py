@@ -9,11 +9,9 @@ from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
 from ddpfix.summary.changed_places import changed_statements
-from ddpfix.summary.markdown import numbers, plural
+from ddpfix.summary.markdown import numbers
 from ddpfix.summary.needed_options import NOWHERE, NeededOption
 from ddpfix.summary.ways import Way
-
-_MOST_TESTS = 2
 
 
 @record
@@ -35,10 +33,13 @@ class Run:
     lacking: Mapping[Place, tuple[NeededOption, ...]]
 
     def needs(self, seen: set[Place]) -> tuple[str, ...]:
-        """`main.py:79, 83 needs --resume`, of the places that are not seen; one for each set of options in a file."""
+        """`main.py:79, 83 needs --resume`, of the places that are not seen; one for each set of options in a file.
+
+        A place that needs what no option gives is not told of: a test in the code says nothing to who starts the program.
+        """
         by_options: dict[tuple[str, tuple[NeededOption, ...]], list[int]] = {}
         for place, options in self.lacking.items():
-            if place not in seen:
+            if place not in seen and all(option.shown for option in options):
                 by_options.setdefault((place.path, options), []).append(place.line)
         return tuple(f"{path}:{numbers(lines)} needs {asked(options)}" for (path, options), lines in by_options.items())
 
@@ -58,11 +59,8 @@ def said_once(needs: Sequence[NeededOption]) -> list[NeededOption]:
 
 
 def asked(needs: Sequence[NeededOption]) -> str:
-    """`--mode test, and what no option gives: "epoch % 5 == 0"`."""
-    given = " ".join(n.text for n in said_once(needs) if n.shown)
-    rest = [n.text for n in needs if not n.shown]
-    more = [f"{plural(len(rest) - _MOST_TESTS, 'more test')} that no option answers"] if len(rest) > _MOST_TESTS + 1 else []
-    return ", and ".join(filter(None, (given, " and ".join([*(rest[:_MOST_TESTS] if more else rest), *more]))))
+    """`--mode test --resume`."""
+    return " ".join(need.text for need in said_once(needs))
 
 
 def changed_places(

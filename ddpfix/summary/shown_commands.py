@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from ddpfix.results import Fixed
 from ddpfix.summary.context import Context, Launch
 from ddpfix.summary.markdown import code, fence, plural
-from ddpfix.summary.without_commands import started_without, without_a_command
+from ddpfix.summary.places import offered, told
+from ddpfix.summary.without_commands import as_started, programs_without, without_a_command
 
 MOST_COMMANDS = 3
 MOST_MISSED = 6
@@ -27,18 +28,27 @@ def shown_commands(fixed: Fixed, context: Context) -> list[str]:
         return without_a_command(fixed, context)
     out = [_lead(shown), "", *fence([row for launch in shown for row in (*_heading(launch), *wrapped(launch.command))], "sh"), ""]
     if to_fill := dict.fromkeys(word for launch in shown for word in launch.to_fill):
-        out += [f"Yours to give, before or in the command: {', '.join(map(code, to_fill))}.", ""]
+        out += [f"Fill in: {', '.join(map(code, to_fill))}.", ""]
+    out += _stopped_before(fixed, shown)
     if more:
-        out += [f"More that is changed is started in {_places(more)}.", ""]
-    if rows := started_without(context):
-        return [*out, "No command is shown to come to the other changed lines:", *rows, ""]
+        out += [f"More commands that run changed lines: {_places(more)}.", ""]
+    if programs := programs_without(context):
+        return [*out, "No command was found that surely runs the other changed lines.", "", *as_started(programs)]
     return [*out, *_not_started(fixed, context)]
 
 
 def _lead(shown: Sequence[Launch]) -> str:
     if all(map(is_import, shown)):
-        return "No program of the repository comes to what was changed; one process is enough to try its imports:"
-    return "As this repository starts what was changed, from its root, with two processes and the values of its variables:"
+        return "The imports alone are changed, and one process is enough:"
+    return "From the root of the repository, on two processes:"
+
+
+def _stopped_before(fixed: Fixed, shown: Sequence[Launch]) -> list[str]:
+    """A crash that was found in a script that is started, and is not repaired here."""
+    scripts = {launch.script for launch in shown}
+    found = {f.code: f for f in reversed((*told(fixed), *offered(fixed))) if f.severity == "crash" and f.path in scripts}
+    rows = [f"{code(f.place)} ({key}, under Left alone) may stop the run first." for key, f in sorted(found.items())]
+    return [*rows, ""] if rows else []
 
 
 def wrapped(command: str) -> list[str]:
@@ -80,16 +90,16 @@ def _heading(launch: Launch) -> Iterator[str]:
     notes = [*added, *launch.edits[:1], *_devices(launch)]
     yield f"# {_origin(launch)}{''.join(f', {note}' for note in notes)}"
     if launch.comes_to:
-        yield f"# comes to {launch.comes_to}"
+        yield f"# runs {launch.comes_to}"
     yield from (f"# {need}" for need in launch.needs[:MOST_NEEDS])
     if len(launch.needs) > MOST_NEEDS:
-        yield f"# {plural(len(launch.needs) - MOST_NEEDS, 'more stretch', 'more stretches')} of changed lines need something too"
+        yield f"# {plural(len(launch.needs) - MOST_NEEDS, 'more stretch', 'more stretches')} of changed lines need options too"
 
 
 def _origin(launch: Launch) -> str:
     if not launch.made:
         return f"from {launch.path}:{launch.line}"
-    return f"what is imported in {launch.path}"
+    return f"imports {launch.path}"
 
 
 def is_import(launch: Launch) -> bool:
@@ -118,4 +128,4 @@ def _not_started(fixed: Fixed, context: Context) -> list[str]:
         return []
     shown = ", ".join(map(code, missed[:MOST_MISSED]))
     more = f" and {plural(len(missed) - MOST_MISSED, 'more file')}" if len(missed) > MOST_MISSED else ""
-    return [f"Changed too, and reached by no command that was found, as far as imports and settings show: {shown}{more}.", ""]
+    return [f"No command was found that runs the changed lines of {shown}{more}.", ""]

@@ -28,7 +28,7 @@ class Alike:
         """Where the others stand, as a sentence that claims no more of them than is true; "" where there are none."""
         if len(self.findings) == 1:
             return ""
-        said = "The same" if self.same_words else "The same of other names"
+        said = "The same" if self.same_words else "The same with other names"
         return f"{said}: {where(self.findings[1:], most_files, first)}."
 
 

@@ -12,6 +12,7 @@ from codemods.files.passages import Passage
 from codemods.files.shell_words import Word
 from codemods.runtime.record import field, record
 from ddpfix.summary.shown_values import shown_values, with_shown_values
+from ddpfix.summary.spellings import option_of
 
 LONGEST = 4000
 
@@ -28,7 +29,8 @@ _POSITION = re.compile(r"\$(?:\d|\{\d+\})")  # what the script is given there
 _ARGUMENTS = re.compile(r"\"?\$(?:[@*]|\{[@*](?::\d+)?\})\"?$")  # what the script is given: nothing
 _LEFT_OUT = re.compile(r"\.\.\.|…|[<>]|^\s*$")  # more words, a shell's redirection, a line end that a blank behind it undid
 _PLACEHOLDER = re.compile(r"path[_/-]?to|\byour\b|\byour[_/-]|(?<![a-z])x{3,}(?![a-z])", re.I)
-_SPELLED_LARGE = re.compile(r"(?:--?[\w-]+=|\w+=)?[A-Z]+(?:_[A-Z]+)*_(?:PATH|DIR|FOLDER|FILE|NAME|ROOT)$")  # `TRAIN_PATH`
+# `TRAIN_PATH`, `runs/RUN_NAME/configuration`
+_SPELLED_LARGE = re.compile(r"(?:[^=]*=)?(?:[^=]*/)?[A-Z]+(?:_[A-Z]+)*_(?:PATH|DIR|FOLDER|FILE|NAME|ROOT)(?:/|$)")
 _OF_THE_SHELL = re.compile(r"(?:[\w-]+=)?(?:\$\(\([\d\s+*%-]*\bRANDOM\b[\d\s+*%-]*\)\)|~/[\w./-]*)$")  # the same in each
 _LEFT_TO_FILL = re.compile(r"\*{3}")  # `logs/***/last.ckpt`
 _PLAIN = re.compile(r"[\w./@%+=:,-]+")
@@ -70,6 +72,7 @@ class OtherLauncher:
 class Setting:
     """What the program makes of the command. joins: it joins the processes of a launcher and starts none, so that plain Python is
     replaced by torchrun. visible: it has a process for each GPU that it sees. number: its own options for their number.
+    listed: that number is a list of devices.
     listing: those that say which GPUs it sees. launcher: what starts it in the place of the launcher that it has.
     short: flag, or key of Hydra -> the value that makes the run short. added: words behind it.
     refused: flags that its parser ends at. target: the script as it is to be written, "" as it stands. names: variables that the
@@ -79,6 +82,7 @@ class Setting:
     joins: bool = False
     visible: bool = False
     number: frozenset[str] = frozenset()
+    listed: bool = False
     listing: frozenset[str] = frozenset()
     launcher: OtherLauncher | None = None
     short: Mapping[str, str] = field(default_factory=dict)
@@ -179,6 +183,11 @@ def _is_open(command: CommandLine) -> bool:
     return "<" in inside or behind.lstrip(" \t\\\r\n").startswith("<")
 
 
+def is_all_arguments(word: Word) -> bool:
+    """True for `"$@"`: what a script hands on, which is nothing here."""
+    return _ARGUMENTS.match(word.raw) is not None
+
+
 def _environment(words: Sequence[Word], said: _Said, *, visible: bool) -> Iterator[str]:
     """The variables in front of it that bear on what Python finds; the others are those of a machine, but the GPUs that count."""
     if visible:
@@ -229,6 +238,10 @@ def _program(command: CommandLine, words: Sequence[Word], said: _Said, setting: 
     two = {_value_of(flag).start: flag for flag in (*numbered, *listing) if flag.values or flag.joined}
     left = {w.start for f in command.flags if f.name in setting.refused for w in (f.word, *f.values)}
     left |= {w.start for f in listing for w in f.values[1:]}
+    asked = setting.listing if setting.visible else setting.number
+    is_added = asked if not two else frozenset()
+    again = {option_of(name, setting.fields) for name in (*is_added, *setting.added[:1])} - {""}
+    left |= {w.start for f in command.flags if option_of(f.name, setting.fields) in again for w in (f.word, *f.values)}
     flags = {word.start: setting.fields.get(flag.name, flag.name) for flag in command.flags for word in flag.values}
     said.edits += dict.fromkeys(f"without {f.name}, which its parser refuses" for f in command.flags if f.name in setting.refused)
     brief = {_value_of(flag).start: flag for flag in command.flags if flag.name in setting.short}
@@ -242,15 +255,14 @@ def _program(command: CommandLine, words: Sequence[Word], said: _Said, setting: 
         elif equals and name in setting.short:
             out.append(f"{name}={setting.short[name]}")
         elif flag := two.get(word.start):
-            out.append(f"{flag.name}=" * flag.joined + _two_of(flag, listing))
+            out.append(f"{flag.name}=" * flag.joined + _two_of(flag, [*listing, *(numbered if setting.listed else ())]))
         elif equals and _DEVICES.match(name):
             out.append(f"{name}=2")
             counted = True
-        elif not _ARGUMENTS.match(word.raw):
+        elif not is_all_arguments(word):
             out.append(_settled(word, said, flags.get(word.start, "")) if word.value is None else _known(word, said))
-    asked = setting.listing if setting.visible else setting.number
     if asked and not counted:
-        out += [max(sorted(asked), key=len), "0,1" if setting.visible else "2"]
+        out += [max(sorted(asked), key=len), "0,1" if setting.visible or setting.listed else "2"]
         counted = True
     return [*out, *setting.added], counted
 

@@ -29,6 +29,7 @@ from ddpfix.summary.program_stages import (
     stages_of,
     starts_a_stage,
 )
+from ddpfix.summary.sure_errors import ends_before
 
 # What calls the function that it is handed, in each of its processes or in this one.
 _CALLS_WHAT_IT_IS_HANDED = frozenset({"spawn", "start_processes", "Process", "launch", "Thread", "partial", "Fire", "run"})
@@ -83,6 +84,8 @@ class Way:
                     left.append((test, holds))
                 else:
                     yield from found
+        if ends_before(self.program, module, node, self.given):
+            yield NeededOption("lines above it that do not fail", shown=False)
         if any(isinstance(up, ast.ExceptHandler) for up in _inside(module, node)):
             yield NeededOption("an exception", shown=False)
         if function is not None:

@@ -1,56 +1,66 @@
-"""What is said where no command is shown to test a change: the program of each changed line, and the options that it needs."""
+"""What is said where no command is shown to test a change: how the repository itself starts the program, and no more."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from codemods.files.text_file import NOTEBOOK
 from ddpfix.results import Fixed
 from ddpfix.summary.context import Context, Launch
-from ddpfix.summary.markdown import code, plural
+from ddpfix.summary.markdown import code, fence, plural
 
 MOST_PROGRAMS = 3
 MOST_NEEDS = 3
+MOST_LINES = 14  # of the commands that are quoted
 MOST_FILES = 6
 
 
 def without_a_command(fixed: Fixed, context: Context) -> list[str]:
-    """A sentence for each program; else the files that are to be called."""
-    if rows := started_without(context):
-        return ["No command is given: none is shown to start two processes and to come to the changed lines.", *rows, ""]
+    """The repository's own commands, word for word; else the programs; else the files that are to be called."""
+    if programs := programs_without(context):
+        return ["No command was found that surely runs the changed lines on two processes.", "", *as_started(programs)]
     changed = [path for path in sorted(fixed.after) if not path.endswith(NOTEBOOK)]
     shown = ", ".join(map(code, changed[:MOST_FILES]))
     more = f" and {plural(len(changed) - MOST_FILES, 'more file')}" if len(changed) > MOST_FILES else ""
-    none = f"No program or command that comes to the change was found in the repository: {shown}{more}."
-    return [f"{none} Call what was changed from a program of yours, on two processes.", ""]
+    return [f"No program in the repository was found that runs the changed lines of {shown}{more}.", ""]
 
 
-def started_without(context: Context) -> list[str]:
-    """A row for each program of which no command is shown."""
-    return [f"- {_of(launch)}" for launch in context.launches if launch.script][:MOST_PROGRAMS]
+def programs_without(context: Context) -> list[Launch]:
+    """One for each program of which no command is shown."""
+    found: dict[str, Launch] = {}
+    for launch in context.launches:
+        if launch.script and not launch.command and (launch.script not in found or _is_better(launch, found[launch.script])):
+            found[launch.script] = launch
+    return list(found.values())[:MOST_PROGRAMS]
 
 
-def _of(launch: Launch) -> str:
-    comes_to = f", which comes to {code(launch.comes_to)}" if launch.comes_to else ""
-    return f"{'; '.join((f'{code(launch.script)} starts the program{comes_to}', *_needs(launch), *_faults(launch)))}."
+def _is_better(launch: Launch, than: Launch) -> bool:
+    return (bool(launch.quoted), bool(launch.quoted_at)) > (bool(than.quoted), bool(than.quoted_at))
+
+
+def as_started(programs: Sequence[Launch]) -> list[str]:
+    """How the repository starts them, then the others by their files, then the options that changed lines need."""
+    typed: list[Launch] = []
+    for launch in programs:
+        told = [row for other in typed for row in other.quoted.split("\n")]
+        if launch.quoted and (not typed or len(told) + len(launch.quoted.split("\n")) <= MOST_LINES):
+            typed.append(launch)
+    out = []
+    if typed:
+        rows = [row for launch in typed for row in (f"# {launch.quoted_at}", *launch.quoted.split("\n"))]
+        out += ["As the repository starts it:", "", *fence(rows, "sh"), ""]
+    if rest := [_named(launch) for launch in programs if launch not in typed]:
+        out += [f"{'Started by' if not typed else 'Others are started by'} {', '.join(rest)}.", ""]
+    if needs := [f"- {need}" for launch in programs for need in _needs(launch)]:
+        out += [*needs, ""]
+    return out
+
+
+def _named(launch: Launch) -> str:
+    return f"{code(launch.script)}{f' ({code(launch.quoted_at)})' if launch.quoted_at else ''}"
 
 
 def _needs(launch: Launch) -> Iterator[str]:
-    """Those first that an option answers: a long list of tests helps nobody."""
-    by_options = sorted(launch.needs, key=_unanswered)
-    for need in by_options[:MOST_NEEDS]:
+    for need in launch.needs[:MOST_NEEDS]:
         where, _, asked = need.partition(" needs ")
-        given, comma, rest = asked.partition(", and ")
-        yield f"{code(where)} needs {code(given) if given.startswith('-') else given}{comma}{rest}"
-    if len(by_options) > MOST_NEEDS:
-        yield f"{plural(len(by_options) - MOST_NEEDS, 'more stretch', 'more stretches')} of changed lines need something else"
-
-
-def _unanswered(need: str) -> tuple[bool, int]:
-    asked = need.partition(" needs ")[2]
-    return not asked.startswith("-"), asked.count("`")
-
-
-def _faults(launch: Launch) -> Iterator[str]:
-    if launch.line and launch.faults:
-        yield f"the command in {code(f'{launch.path}:{launch.line}')} {launch.faults[0]}"
+        yield f"{code(where)} needs {code(asked)}."

@@ -10,6 +10,10 @@ from codemods.files.text_file import DOCUMENT_KINDS, YAML_KINDS, TextFile
 from codemods.store.project import Project
 
 _BLOCK = re.compile(r"^(?:(?: {4}|\t)[^\n]*\n?)+", re.M)  # of a Markdown file, indented
+_IN_A_LINE = re.compile(
+    r"(?<!`)(?P<ticks>`{1,3})(?!`)(?P<command>(?:[A-Z_]+=\S+ )*(?:python3?|torchrun|accelerate|deepspeed)[ ][^`\n]+)"
+    r"(?P=ticks)(?!`)"
+)  # "Run `python train.py`"
 _CUT_OFF = re.compile(r"\\[ \t]+(?:#[^\r\n]*)?(?=\r?\n)")  # a line that goes on, for a reader, and not for a shell
 _OF_PYTHON = re.compile(
     r"^([ \t]*```[ \t]*)(?:python|py)[ \t]*(?=\r?\n[ \t]*(?:[A-Z_]+=\S+ )*(?:python3?|torchrun|accelerate|deepspeed) )", re.M
@@ -41,9 +45,17 @@ def written_commands(project: Project, path: str) -> Iterator[CommandLine]:
         file = TextFile(path, _CUT_OFF.sub("\\\\", text).rstrip(" \t\r\n\\").encode() + b"\n")
     yield from command_lines(file)
     if path.endswith(DOCUMENT_KINDS):
-        for block in _BLOCK.finditer(file.text):  # as a script of its own, whose lines stand where they do in the file
-            before = "\n" * file.text.count("\n", 0, block.start())
-            yield from command_lines(TextFile(f"{path}.sh", (before + block.group()).encode()))
+        for block in _BLOCK.finditer(file.text):
+            yield from _below(file.text, block.start(), path, block.group())
+        for within in _IN_A_LINE.finditer(file.text):
+            text = _PLACEHOLDER.sub(_as_named, within["command"])
+            yield from _below(file.text, within.start(), path, f"{text}\n")
+
+
+def _below(whole: str, start: int, path: str, text: str) -> Iterator[CommandLine]:
+    """As a script of its own, whose lines stand where they do in the file."""
+    before = "\n" * whole.count("\n", 0, start)
+    yield from command_lines(TextFile(f"{path}.sh", (before + text).encode()))
 
 
 def _as_a_script(text: str) -> str:

@@ -509,3 +509,14 @@ def test_a_commit_says_whether_the_variable_is_read() -> None:
     spelled = replace(read, message="README.md (line 3) starts this script with torch.distributed.launch")
     assert LocalRankArgument.commit_subject([spelled]) == "Accept `--local_rank` and `--local-rank`"
     assert LocalRankArgument.commit_subject([spelled, read]) == "Take the local rank as launchers give it"
+
+
+def test_a_start_that_is_commented_out_comes_behind_a_live_one() -> None:
+    option = script("parser.add_argument('--local_rank', type=int, default=0)", "args = parser.parse_args()\n")
+    live = "python -m torch.distributed.launch --nproc_per_node 2 module.py\n"
+    (both,) = findings_of(RULE, option, {"a.sh": f"# {live}\n{live}"}, path="module.py")
+    assert both.message.startswith("a.sh (line 3) starts")
+    (first,) = findings_of(RULE, option, {"a.sh": f"# {live}", "b.sh": live}, path="module.py")
+    assert first.message.startswith("b.sh (line 1) starts")
+    (alone,) = findings_of(RULE, option, {"a.sh": f"# {live}"}, path="module.py")
+    assert alone.message.startswith("a comment in a.sh (line 1) starts")

@@ -593,6 +593,13 @@ def test_the_test_of_the_start_is_asked_again_at_the_end() -> None:
     check_transformed(RULE, before, after, files=RUN)
 
 
+@pytest.mark.parametrize("other", ["print('one process')", "logging.info('one process')", "args.size = 1"])
+def test_a_start_whose_other_way_only_tells_is_asked_again(other: str) -> None:
+    before = f"{HEAD}def main(args):\n{STARTED}    else:\n        {other}\n{AGAIN}    train(parts)\n{CALL}"
+    after = before.replace("    train(parts)\n", f"    train(parts)\n    if args.many > 1:\n    {END}")
+    check_transformed(RULE, before, after, files=RUN)
+
+
 @pytest.mark.parametrize(
     ("start", "again"),
     [

@@ -784,7 +784,9 @@ def test_the_rank_that_the_maker_of_an_object_hands_in() -> None:
     )
     start = "import torch.distributed as dist\nfrom loop import Loop\n\n\ndef go(net):\n    Loop(net, dist.get_rank())\n"
     maker = {"start.py": start}
-    before, after = body.replace("@", "self.rank"), body.replace("@", TOLD.format("self.rank"))
+    before = body.replace("@", "self.rank")
+    bound = f"        local_rank = {TOLD.format('self.rank')}\n        return"  # its line would be too wide
+    after = body.replace("@", "local_rank").replace("        return", bound)
     check_transformed(WrongRank, before, after, path="loop.py", files=maker)
     maker["start.py"] = maker["start.py"].replace("dist.get_rank()", "7")
     check_nothing(WrongRank, before, path="loop.py", files=maker)
@@ -1077,7 +1079,9 @@ SETUP = (
 def test_a_rank_among_others_that_a_function_gives_back_is_followed() -> None:
     shape = "return rank, local_rank, dist.get_world_size()", "rank, local_rank, size", "rank"
     before = SETUP.format(shape[0], "rank", *shape[1:])
-    after = SETUP.format(shape[0], 'int(os.environ.get("LOCAL_RANK", rank))', *shape[1:])
+    after = SETUP.format(shape[0], "local_rank", *shape[1:])
+    bound = '    local_rank = int(os.environ.get("LOCAL_RANK", rank))\n'
+    after = after.replace("    return torch.nn", f"{bound}    return torch.nn")
     check_transformed(WrongRank, before, after, files={"run.sh": "torchrun --nnodes=2 train.py\n"})
 
 
@@ -1196,7 +1200,10 @@ def test_two_launchers_that_give_the_rank() -> None:
     above = "rank = int(os.environ['RANK']) if 'RANK' in os.environ else int(os.environ['SLURM_PROCID'])"
     asked = 'int(os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", rank)))'
     before = script(above, "torch.cuda.set_device(rank)")
-    check_transformed(WrongRank, before, script(above, f"torch.cuda.set_device({asked})"))
+    check_transformed(WrongRank, before, script(above, f"local_rank = {asked}", "torch.cuda.set_device(local_rank)"))
+    wide = "# " + "x" * 110
+    kept = script(wide, above, f"torch.cuda.set_device({asked})")  # no wider than its other lines
+    check_transformed(WrongRank, script(wide, above, "torch.cuda.set_device(rank)"), kept)
 
 
 WRAP = "m = torch.nn.parallel.DistributedDataParallel(model, device_ids=[{0}], output_device={0})"

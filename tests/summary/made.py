@@ -110,11 +110,12 @@ def check_markdown(text: str) -> None:
 
 
 def section(text: str, heading: str) -> str:
-    """The part of a document under a heading that begins with `heading`, up to the next one of its level."""
+    """The part of a document under a heading that begins with `heading`, up to the next one of its level, or the first fold of
+    those at the end."""
     level = heading.partition(" ")[0]
     start = text.index(f"\n{heading}")
-    end = text.find(f"\n{level} ", start + 2)
-    return text[start : end if end >= 0 else len(text)]
+    ends = [text.find(stop, start + 2) for stop in (f"\n{level} ", "\n<details>\n<summary>Undo</summary>")]
+    return text[start : min([end for end in ends if end >= 0], default=len(text))]
 
 
 def block(text: str, code: str) -> str:
@@ -123,6 +124,12 @@ def block(text: str, code: str) -> str:
     assert start is not None, code
     end = re.search(r"^##+ ", text[start.end() :], re.M)
     return text[start.start() :][: start.end() - start.start() + (end.start() if end else len(text))]
+
+
+def fold(text: str, title: str) -> str:
+    """What stands in a fold."""
+    start = text.index(f"<summary>{title}</summary>")
+    return text[start : text.index("</details>", start)]
 
 
 def fenced(text: str, language: str) -> list[str]:

@@ -81,7 +81,7 @@ def test_of_messages_that_differ_in_names_one_is_said() -> None:
     many = [replace(told, message=told.message.replace("val/loss", f"val/loss{n}")) for n in range(5)]
     text = " ".join(commit_message(LOGGED, many).split())
     assert text.count("is logged at epoch level") == 1
-    assert "'val/loss0'" in text and "'val/loss1'" not in text and "The same of other names: m.py 9." in text
+    assert "'val/loss0'" in text and "'val/loss1'" not in text and "The same with other names: m.py 9." in text
 
 
 def test_many_files_are_counted() -> None:

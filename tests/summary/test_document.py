@@ -24,6 +24,7 @@ from tests.summary.made import (
     check_markdown,
     context,
     fenced,
+    fold,
     found_launches,
     in_memory,
     on_disk,
@@ -84,7 +85,7 @@ def test_thirty_fixes_in_six_files_are_one_page_before_anything_is_opened() -> N
     text = render(replace(whole, fixed=(*whole.fixed, *more)), context(launches=found_launches(CLASSIFIER, whole.after)))
     assert text.startswith("# ddpfix: 30 fixes in 6 files\n")
     assert len(text.splitlines()) <= 120  # with what is folded up
-    for shown in ("- **Crash**: ", "devices", "ddpfix undo", "No training was run."):
+    for shown in ("- **Crash**: ", "devices", "Undo", "No training was run."):
         assert shown in unfolded(text)
     check_markdown(text)
 
@@ -217,7 +218,7 @@ def test_the_excerpts_of_a_codemod_hold_its_own_changes() -> None:
 def test_findings_that_differ_in_names_only_share_a_line() -> None:
     text = render(in_memory({"model.py": model(30)}), context())
     (line,) = [row for row in text.splitlines() if row.startswith("- `model.py:8`: ")]
-    assert line.endswith(" The same of other names: `model.py` 9-37.")
+    assert line.endswith(" The same with other names: `model.py` 9-37.")
     assert text.count("is logged at epoch level without being reduced") == 1
 
 
@@ -297,7 +298,7 @@ def test_how_to_test_uses_the_repository_s_own_command_with_two_processes() -> N
 
 def test_without_a_command_it_is_said_what_is_to_be_called() -> None:
     part = section(render(in_memory({"model.py": MODEL}), context()), "## How to test")
-    assert "No program or command that comes to the change was found in the repository: `model.py`." in part
+    assert "No program in the repository was found that runs the changed lines of `model.py`." in part
     assert "```" not in part
 
 
@@ -321,7 +322,7 @@ def test_the_message_to_expect_is_given_for_each_codemod() -> None:
 
 
 def test_how_to_take_back_one_codemod_and_all() -> None:
-    part = section(render(on_disk(CLASSIFIER), context()), "## Undo")
+    part = fold(render(on_disk(CLASSIFIER), context()), "Undo")
     (commands,) = fenced(part, "sh")
     assert "\ngit switch main && ddpfix apply . --ignore DDP204 --branch ddpfix/fixes-without-ddp204\n" in commands
     assert "\nddpfix undo\n" in commands
@@ -329,18 +330,18 @@ def test_how_to_take_back_one_codemod_and_all() -> None:
 
 
 def test_on_a_detached_head_the_commit_is_switched_to() -> None:
-    part = section(render(on_disk(CLASSIFIER), context(home=None)), "## Undo")
+    part = fold(render(on_disk(CLASSIFIER), context(home=None)), "Undo")
     assert "\ngit switch --detach 0123456789ab && " in fenced(part, "sh")[0]
 
 
 def test_names_of_branches_are_quoted_for_the_shell() -> None:
-    part = section(render(on_disk(CLASSIFIER), context(home="it's", branch="a;b")), "## Undo")
+    part = fold(render(on_disk(CLASSIFIER), context(home="it's", branch="a;b")), "Undo")
     assert fenced(part, "sh")[0].endswith("\ngit switch 'it'\"'\"'s' && git merge 'a;b'~1\n")
 
 
 def test_without_a_branch_only_undo_is_told() -> None:
     text = render(in_memory({"model.py": MODEL}), context(branch=None, base=None))
-    assert "`ddpfix undo`" in section(text, "## Undo")
+    assert "`ddpfix undo`" in fold(text, "Undo")
     assert "git merge" not in text
     assert "ommitted" not in text
 
@@ -402,7 +403,7 @@ def test_a_long_summary_is_cut_in_its_excerpts_and_names_every_file() -> None:
     for n in range(40):
         assert f"`pkg/model_{n}.py`" in text
     assert "Excerpts were left out to keep this under its length" in text
-    for heading in ("## How to test", "## Undo", "<summary>How this was made, and what was not run</summary>"):
+    for heading in ("## How to test", "<summary>Undo</summary>", "<summary>How this was made, and what was not run</summary>"):
         assert f"\n{heading}\n" in text
 
 

@@ -25,38 +25,45 @@ def test_it_is_said_where_the_number_of_devices_is_set() -> None:
 
 def test_words_that_the_reader_has_to_give_are_named() -> None:
     launch = Launch("torchrun a.py --data $DATA", "go.sh", 3, to_fill=("$DATA", "your_run"))
-    assert "Yours to give, before or in the command: `$DATA`, `your_run`." in how_to_test(launch, launch)
-    assert "Yours to give" not in how_to_test(Launch("torchrun a.py", "go.sh", 3))
+    assert "Fill in: `$DATA`, `your_run`." in how_to_test(launch, launch)
+    assert "Fill in" not in how_to_test(Launch("torchrun a.py", "go.sh", 3))
 
 
 def test_changed_programs_that_no_command_reaches_are_named() -> None:
     one, both = (Launch("torchrun a.py", "go.sh", 3, programs=p) for p in (("model.py",), ("model.py", "other.py")))
-    assert "reached by no command that was found, as far as imports and settings show: `other.py`." in how_to_test(one)
-    assert "reached by no command" not in how_to_test(both)
+    assert "No command was found that runs the changed lines of `other.py`." in how_to_test(one)
+    assert "No command was found" not in how_to_test(both)
 
 
-def test_without_a_command_the_program_and_what_its_lines_need_are_told() -> None:
-    needs = ("model.py:9, 12 needs --mode test", "model.py:20 needs `ready()` and `x > 1`")
-    told = Launch(
-        "", "go.sh", 3, script="model.py", needs=needs, comes_to="model.py:5", faults=("names `c.yaml`, which is gone",)
-    )
-    part = how_to_test(told)
-    assert "No command is given: none is shown to start two processes and to come to the changed lines.\n" in part
-    row = "- `model.py` starts the program, which comes to `model.py:5`; `model.py:9, 12` needs `--mode test`; "
-    assert row + "`model.py:20` needs `ready()` and `x > 1`; the command in `go.sh:3` names `c.yaml`, which is gone.\n" in part
-    assert "```" not in part and "reached by no command" not in part
-    assert "- `run.py` starts the program.\n" in how_to_test(Launch("", "run.py", 0, script="run.py"))
+def quoted(text: str, place: str, script: str = "model.py", **more: object) -> Launch:
+    return Launch("", place.partition(":")[0], 3, script=script, quoted=text, quoted_at=place, **more)  # type: ignore[arg-type]
 
 
-def test_of_many_needs_those_of_options_come_first() -> None:
-    needs = (*(f"model.py:{i} needs `x{i}`" for i in range(4)), "model.py:7 needs --late, and `x`", "model.py:9 needs --late")
-    part = how_to_test(Launch("", "go.sh", 3, script="model.py", needs=needs))
-    row = "- `model.py` starts the program; `model.py:9` needs `--late`; `model.py:7` needs `--late`, and `x`; "
-    assert row + "`model.py:0` needs `x0`; 3 more stretches of changed lines need something else.\n" in part
+def test_without_a_command_the_repository_s_own_is_quoted() -> None:
+    needs = ("model.py:9, 12 needs --mode test",)
+    part = how_to_test(quoted("python model.py \\\n    --all", "go.sh:3, in src", needs=needs, faults=("names `c.yaml`",)))
+    assert "No command was found that surely runs the changed lines on two processes.\n\nAs the repository starts it:\n" in part
+    assert fenced(part, "sh") == ["# go.sh:3, in src\npython model.py \\\n    --all\n"]
+    assert "- `model.py:9, 12` needs `--mode test`.\n" in part and "c.yaml" not in part
+
+
+def test_a_program_that_no_text_starts_is_named_alone() -> None:
+    part = how_to_test(Launch("", "run.py", 0, script="run.py"))
+    assert "Started by `run.py`.\n" in part and "```" not in part
+    too_long = how_to_test(quoted("", "go.sh:3"))
+    assert "Started by `model.py` (`go.sh:3`).\n" in too_long and "```" not in too_long
+
+
+def test_of_several_commands_of_a_program_one_is_quoted_and_of_long_ones_the_place() -> None:
+    long = "python other.py \\\n" + " \\\n".join(f"    --x{i} 1" for i in range(12))
+    rows = (quoted("", "go.sh:1"), quoted("python model.py", "go.sh:3"), quoted("python model.py -x", "go.sh:9"))
+    part = how_to_test(*rows, quoted(long, "long.sh:1", "other.py"), quoted(long, "long.sh:20", "more.py"))
+    assert fenced(part, "sh") == [f"# go.sh:3\npython model.py\n# long.sh:1\n{long}\n"]
+    assert "Others are started by `more.py` (`long.sh:20`).\n" in part
 
 
 def test_what_the_commands_do_not_come_to_is_told_behind_them() -> None:
     told = Launch("", "other.py", 0, script="other.py", comes_to="other.py:5")
-    part = how_to_test(Launch("torchrun a.py", "go.sh", 3, programs=("model.py",)), told)
-    assert "No command is shown to come to the other changed lines:\n- `other.py` starts the program" in part
+    part = how_to_test(Launch("torchrun a.py", "go.sh", 3, programs=("model.py",), script="a.py"), told)
+    assert "No command was found that surely runs the other changed lines.\n\nStarted by `other.py`." in part
     assert fenced(part, "sh") == ["# from go.sh:3\ntorchrun a.py\n"]

@@ -12,7 +12,7 @@ from ddpfix import catalog
 from ddpfix import git as dgit
 from ddpfix.summary import SUMMARY_COMMIT, Context, closing_screen, commit_message, render
 from tests.gitrepos import blob, make, own_settings, sh
-from tests.summary.made import MODEL, context, fenced, in_memory, section
+from tests.summary.made import MODEL, context, fenced, fold, in_memory
 
 SUMMARY = "DDPFIX_SUMMARY.md"
 
@@ -36,7 +36,7 @@ def applied(repo: Path) -> tuple[Context, str]:
     dgit.commit_steps(now, steps, branch="ddpfix/fixes", run_id="run1")
     dgit.switch_to(repo, "ddpfix/fixes", run_id="run1")
     assert "git merge ddpfix/fixes~1" in closing_screen(fixed, given)
-    return given, section(text, "## Undo")
+    return given, fold(text, "Undo")
 
 
 def run(repo: Path, block: str) -> None:

@@ -90,5 +90,5 @@ def test_more_than_five_lines_are_folded_up_however_many_fixes_there_are() -> No
 
 def test_it_stands_between_the_fixes_and_the_undoing() -> None:
     text = render(left(("DDP101", "a.py", "data")), context())
-    assert text.index("## Fixes") < text.index("## Left alone") < text.index("## Undo")
+    assert text.index("## Fixes") < text.index("## Left alone") < text.index("<summary>Undo</summary>")
     assert "nobody knows how" in section(text, "## Left alone").casefold()

@@ -60,14 +60,14 @@ def test_a_test_in_another_file_and_by_an_attribute() -> None:
     job = "class Job:\n    def __init__(self, args):\n        self.args = args\n\n    def run(self):\n"
     job += "        if self.args.resume:\n            print('NEW')\n"
     assert line(body, "", " -r", jobs=job) == 2
-    assert unshown(body, "", " -r", jobs=job.replace("self.args.resume", "self.other.resume")) == "`self.other.resume`"
+    assert is_untold(body, "", " -r", jobs=job.replace("self.args.resume", "self.other.resume"))
 
 
 def test_another_name_for_an_option() -> None:
     body = "given = parser.parse_args()\nsettings = {}\nsettings['again'] = given.resume\n"
     body += "if settings['again']:\n    print('NEW')\n"
     assert line(body, "", " --resume") == 2
-    assert unshown(body.replace("if ", "settings['again'] = True\nif "), "", " --resume") == "`settings['again']`"
+    assert is_untold(body.replace("if ", "settings['again'] = True\nif "), "", " --resume")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_line_behind_the_options_that_were_added() -> None:
     (found,) = shown(body, "")
     at = HEAD.count(chr(10)) + 3
     assert found.command.endswith(" --resume") and found.comes_to == f"main.py:{at}"
-    assert found.needs == (f"main.py:{at + 2} needs --resume, and `ready()`",)
+    assert not found.needs
 
 
 def test_a_function_that_another_program_alone_calls() -> None:
@@ -123,10 +123,9 @@ def test_a_function_that_another_program_alone_calls() -> None:
     other = "import jobs\njobs.one()\njobs.Job().two()\n"
     assert not any(found.command for found in shown("import jobs\njobs.Job()\n", "", jobs=jobs, other=other))
     (found,) = shown("import jobs\njobs.Job().two()\n", "", jobs=jobs, other=other)
-    assert (found.comes_to, found.needs) == ("jobs.py:7", ("nothing that was found comes to jobs.py:2",))
+    assert (found.comes_to, found.needs) == ("jobs.py:7", ())
     hook = jobs.replace("class Job:", "import lib\n\n\nclass Job(lib.Base):").replace("def one():\n    print('NEW')", "")
-    needs = unshown("import jobs\njobs.Job()\n", "", jobs=hook)
-    assert needs == "a call of `two` that is not seen"  # the base may call it
+    assert is_untold("import jobs\njobs.Job()\n", "", jobs=hook)  # the base may call it
 
 
 def test_a_decorator_is_run_with_its_function() -> None:
@@ -135,30 +134,60 @@ def test_a_decorator_is_run_with_its_function() -> None:
     assert line(body + call, " --mode train", " --mode test") == 2
 
 
-def unshown(body: str, *commands: str, **beside: str) -> str:
-    """What the line needs that no option answers: no command is given for it."""
+def is_untold(body: str, *commands: str, **beside: str) -> bool:
+    """No command is made for the line, and no test of the code is told; how the repository starts the program is."""
     (found,) = shown(body, *commands, **beside)
-    assert not found.command
-    (need,) = found.needs
-    return need.partition(" needs ")[2]
+    return not found.command and not found.needs and found.quoted.startswith("torchrun main.py")
 
 
 @pytest.mark.parametrize(
-    ("body", "needs"),
+    "body",
     [
-        ("args.resume = True\nif args.resume:\n    print('NEW')\n", "`args.resume`"),  # the program gives it itself
-        ("model = make()\nif model.resume:\n    print('NEW')\n", "`model.resume`"),
-        ("if args.resume and ready():\n    print('NEW')\n", "--resume, and `ready()`"),
-        ("for i in range(3):\n    if i % 2 == 1:\n        print('NEW')\n", "`i % 2 == 1`"),
-        ("for i in range(3):\n    if i > 2:\n        break\n    print('NEW')\n", "`i <= 2`"),
-        ("try:\n    go()\nexcept OSError:\n    print('NEW')\n", "an exception"),
-        ("def go():\n    print('NEW')\n\n\nTASKS = {'a': go}\nTASKS[read()]()\n", "a call of `go` that is not seen"),
-        ("def go(x):\n    if x:\n        print('NEW')\n\n\ngo(read())\n", "`read()`"),
-        ("given = vars(args)\ngiven.update(read())\nif not args.resume:\n    print('NEW')\n", "`not args.resume`"),
+        "args.resume = True\nif args.resume:\n    print('NEW')\n",  # the program gives it itself
+        "model = make()\nif model.resume:\n    print('NEW')\n",
+        "if args.resume and ready():\n    print('NEW')\n",
+        "for i in range(3):\n    if i % 2 == 1:\n        print('NEW')\n",
+        "for i in range(3):\n    if i > 2:\n        break\n    print('NEW')\n",
+        "try:\n    go()\nexcept OSError:\n    print('NEW')\n",
+        "def go():\n    print('NEW')\n\n\nTASKS = {'a': go}\nTASKS[read()]()\n",
+        "def go(x):\n    if x:\n        print('NEW')\n\n\ngo(read())\n",
+        "given = vars(args)\ngiven.update(read())\nif not args.resume:\n    print('NEW')\n",
     ],
 )
-def test_what_no_option_answers_is_not_shown(body: str, needs: str) -> None:
-    assert unshown("args = parser.parse_args()\n" + body, "") == needs
+def test_what_no_option_answers_is_not_shown(body: str) -> None:
+    assert is_untold("args = parser.parse_args()\n" + body, "")
+
+
+NET = "class Net:\n    def __init__(self, a, mask):\n        self.a = a\n\n\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "net = Net(1)\nprint('NEW')\n",
+        "if args.kind == 'a':\n    net = Net(1)\nelse:\n    net = Net(1, 2)\nprint('NEW')\n",
+        "def go():\n    net = Net(1)\n    for _ in range(3):\n        print('NEW')\n\n\ngo()\n",
+        "def go(net):\n    print('NEW')\n\n\nnet = Net(1)\ngo(net)\n",
+        "print(args.nodes)\nprint('NEW')\n",
+    ],
+)
+def test_a_line_above_that_fails_in_each_run(body: str) -> None:
+    assert is_untold(f"{NET}args = parser.parse_args()\n{body}", "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "net = Net(1, 2)\nprint('NEW')\n",
+        "if args.kind == 'b':\n    net = Net(1)\nprint('NEW')\n",
+        "print('NEW')\nnet = Net(1)\n",
+        "def other():\n    return Net(1)\n\n\nprint('NEW')\n",
+        "try:\n    net = Net(1)\nexcept TypeError:\n    net = None\nprint('NEW')\n",
+    ],
+)
+def test_a_line_that_is_not_run_before_it_may_fail(body: str) -> None:
+    (found,) = shown(f"{NET}args = parser.parse_args()\n{body}", "")
+    assert found.command == "torchrun --nproc_per_node=2 main.py"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import torch.multiprocessing as mp
 parser = argparse.ArgumentParser()
 parser.add_argument("--n_gpu", "-g", type=int, default=1)
 parser.add_argument("--several", action="store_true")
+parser.add_argument("--nodes", type=int, default=1)
 """
 
 

@@ -35,7 +35,7 @@ def test_what_a_command_lacks_is_told_above_it() -> None:
 def test_of_many_commands_some_are_named() -> None:
     part = how_to_test(*(Launch(f"torchrun a{i}.py", "go.sh", i, programs=("model.py",)) for i in range(1, 7)))
     assert "torchrun a3.py" in part and "torchrun a4.py" not in part
-    assert "More that is changed is started in `go.sh:4`, `go.sh:5`, `go.sh:6`." in part
+    assert "More commands that run changed lines: `go.sh:4`, `go.sh:5`, `go.sh:6`." in part
 
 
 def test_positions_too_wide_for_a_line_are_broken_too() -> None:
@@ -54,14 +54,14 @@ def test_which_lines_a_command_comes_to() -> None:
     needs = tuple(f"a.py:{i} needs --x{i}" for i in range(6))
     part = how_to_test(Launch("torchrun a.py", "go.sh", 3, programs=("model.py",), comes_to="a.py:7, 9", needs=needs))
     rows = fenced(part, "sh")[0].split("\n")
-    assert rows[:3] == ["# from go.sh:3", "# comes to a.py:7, 9", "# a.py:0 needs --x0"]
-    assert rows[6:8] == ["# 2 more stretches of changed lines need something too", "torchrun a.py"]
+    assert rows[:3] == ["# from go.sh:3", "# runs a.py:7, 9", "# a.py:0 needs --x0"]
+    assert rows[6:8] == ["# 2 more stretches of changed lines need options too", "torchrun a.py"]
 
 
 def test_imports_are_tried_on_one_process() -> None:
     part = how_to_test(Launch("python -c 'import model'", "model.py", 0, programs=("model.py",), made=True))
     assert "It takes two processes" not in part
-    assert "# what is imported in model.py\npython -c 'import model'\n" in part
+    assert "# imports model.py\npython -c 'import model'\n" in part
 
 
 def test_devices_that_the_script_has() -> None:

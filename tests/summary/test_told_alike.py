@@ -20,7 +20,7 @@ def test_the_name_of_the_function_is_no_difference() -> None:
 def test_other_names_are_said_to_be_others() -> None:
     (kind,) = alike([replace(ONE, message="every rank makes `a`"), replace(ONE, message="every rank makes `b`", path="b.py")])
     assert not kind.same_words
-    assert kind.others(6) == "The same of other names: `b.py` 3."
+    assert kind.others(6) == "The same with other names: `b.py` 3."
 
 
 def test_equal_messages_are_the_same() -> None:

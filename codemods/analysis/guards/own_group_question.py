@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import find_function
@@ -13,6 +14,7 @@ from codemods.rewriting.imports import runs_at_import
 from codemods.store.project import Project
 
 _ASKS = ("torch.distributed.is_initialized", "torch.distributed.is_available")
+_TELLS = re.compile(r"(?:[\w.]+\.)?(?:print|log|info|debug|warning|warn|error)")
 
 
 def own_group_question(project: Project, module: SourceModule) -> str:
@@ -31,7 +33,9 @@ def asked_at_start(module: SourceModule, start: ast.Call, end: ast.stmt) -> str:
     if function is None or module.function_of(start) is not function or not any(s is end for s in function.body):
         return ""
     holder = module.parent(module.statement_of(start))
-    if not isinstance(holder, ast.If) or holder.orelse or not any(s is holder for s in function.body):
+    if not isinstance(holder, ast.If) or not any(s is holder for s in function.body):
+        return ""
+    if not any(s is module.statement_of(start) for s in holder.body) or _starts_one(holder.orelse):
         return ""
     text = module.text_of(holder.test)
     if "\n" in text or any(isinstance(n, (ast.Call, ast.NamedExpr, ast.Await)) for n in walk(holder.test)):
@@ -40,6 +44,12 @@ def asked_at_start(module: SourceModule, start: ast.Call, end: ast.stmt) -> str:
     if not any(module.text_of(t) == text for t in tests):
         return ""
     return "" if _changes(function, holder) else text
+
+
+def _starts_one(block: list[ast.stmt]) -> bool:
+    """True where the other way may start a group too: it calls what is neither a logger nor `print`."""
+    calls = (n for s in block for n in walk(s) if isinstance(n, ast.Call))
+    return any(not _TELLS.fullmatch(dotted(c.func)) for c in calls)
 
 
 def _changes(function: FunctionNode, holder: ast.If) -> bool:

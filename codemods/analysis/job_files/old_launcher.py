@@ -8,6 +8,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.named_files import named_file
 from codemods.analysis.job_files.script_texts import script_text
 from codemods.files.source import SourceModule
+from codemods.files.text_file import DOCUMENT_KINDS
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -21,12 +22,18 @@ _SCRIPT = lazy(r"(?<![\w=/.-])(?:\./|(\$\{?\w+\}?/))?([\w.-]+(?:/[\w.-]+)*\.py)\
 @record
 class Start:
     """A command that starts a script with the launcher: where it stands, the script as it is written there, and the file of the
-    repository that is meant, None where that is not to be told."""
+    repository that is meant, None where that is not to be told. comment: it is commented out."""
 
     path: str
     line: int
     script: str
     file: str | None
+    comment: bool = False
+
+    @property
+    def text(self) -> str:
+        """Where it stands, as the start of a sentence."""
+        return f"a comment in {self.path}" if self.comment else self.path
 
 
 def started_with_launcher(project: Project, module: SourceModule) -> Start | None:
@@ -40,7 +47,8 @@ def started_with_launcher(project: Project, module: SourceModule) -> Start | Non
 def _starts(project: Project) -> tuple[Start, ...]:
     def build() -> tuple[Start, ...]:
         paths = project.files_containing(_LAUNCHER, kinds=STARTS_IN)
-        return tuple(s for p in paths for s in _commands(project, p, script_text(project, p)))
+        found = (s for p in paths for s in _commands(project, p, script_text(project, p)))
+        return tuple(sorted(found, key=lambda s: s.comment))
 
     return project.keep(("starts with torch.distributed.launch",), build)
 
@@ -59,7 +67,12 @@ def _commands(project: Project, path: str, text: str) -> Iterator[Start]:
         script = _SCRIPT.search(given)
         if script and "--use_env" not in given and "--use-env" not in given:
             above = "\n".join([*lines[:i], line.partition("python")[0]])
-            yield Start(path, i + 1, script[2], named_file(project, path, script[0], above))
+            yield Start(path, i + 1, script[2], named_file(project, path, script[0], above), _is_comment(path, line))
+
+
+def _is_comment(path: str, line: str) -> bool:
+    """In a text for people `#` begins a heading, or is the prompt of root."""
+    return line.lstrip().startswith("#") and not path.endswith(DOCUMENT_KINDS)
 
 
 def _through_its_importer(project: Project, module: SourceModule) -> Start | None:

@@ -23,6 +23,7 @@ from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.spawned import spawns
 from codemods.analysis.ranks.values_behind import Value
+from codemods.analysis.width_kept import is_too_wide
 from codemods.api.findings import Edit, InsertBefore, ReplaceExpression
 from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
@@ -107,14 +108,15 @@ def _given_elsewhere(module: SourceModule, known: Mapping[tuple[FunctionNode | N
 
 
 def _bound_once(module: SourceModule, places: list[_Place]) -> tuple[Edit, ...]:
-    """`local_rank` bound above the first of several places that would read the environment each; () where there is no room.
+    """`local_rank` bound above the first of several places that would read the environment each, or above one that would be too
+    wide a line then; () where there is no room.
 
     All of them stand in one block then, behind what binds the global rank. Where that has the name already, it is `gpu`.
     """
     rank = places[0][0]
     function = module.function_of(rank)
     reads = [e for _, edits in places for e in edits if isinstance(e, ReplaceExpression) and ".environ.get(" in e.code]
-    if len(places) < _MANY or len(reads) < len(places) or not dotted(rank):
+    if (len(places) < _MANY and not any(is_too_wide(module, e) for e in reads)) or len(reads) < len(places) or not dotted(rank):
         return ()
     home = _common_block(module, [module.statement_of(place) for place, _ in places])
     near = walk(function) if function is not None else walk(module.tree)
