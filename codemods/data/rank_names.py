@@ -64,6 +64,9 @@ ZERO_DECORATORS = frozenset(
      "rank_zero_fn", "on_rank0"}
 )  # fmt: skip
 LOCAL_DECORATORS = frozenset({"on_local_main_process", "local_rank_zero_only"})
+# Members of Accelerate's `Accelerator` and `PartialState`, which let one process in that need not be rank 0.
+OTHER_FLAGS = frozenset({"is_last_process"})
+OTHER_DECORATORS = frozenset({"on_last_process", "on_process", "on_local_process"})
 # `with …:` whose body every rank enters, one after the other.
 ORDERED_CONTEXTS = frozenset(
     {"rank_zero_first", "main_process_first", "local_main_process_first", "torch_distributed_zero_first", "zero_first"}
@@ -73,7 +76,7 @@ EXIT_CALLS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 
 # A field, property or method of an object that nothing shows the class of is looked for by its name, if that speaks of ranks.
 MEMBER_WORD = lazy(
-    r"rank|master|main_proc|is_main|primary|is_root|chief|is_first|leader|first_proc|_zero$|process_index|^gpu$", re.I
+    r"rank|master|main_proc|is_main|primary|is_root|chief|is_first|leader|first_proc|last_proc|_zero$|process_index|^gpu$", re.I
 )
 
 

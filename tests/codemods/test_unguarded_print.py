@@ -1747,3 +1747,49 @@ def test_the_state_of_accelerate_has_its_fields_from_the_beginning(made: str) ->
 )
 def test_a_state_that_may_not_be_there_is_not_asked(head: str, lines: tuple[str, ...]) -> None:
     check_nothing(UnguardedPrint, script(*lines, *ASKED, head=head))
+
+
+BY_ACCELERATE = """\
+import torch
+from accelerate import Accelerator, PartialState
+
+accelerator = Accelerator()
+
+
+{decorator}
+def sign_off():
+    print("done")
+
+
+def main():
+    model, loader = accelerator.prepare(torch.nn.Linear(1, 1), torch.utils.data.DataLoader(torch.ones(4, 1)))
+    for batch in loader:
+        accelerator.backward(model(batch).sum())
+    {call}
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "call"),
+    [
+        ("@accelerator.on_last_process", "sign_off()"),
+        ("@accelerator.on_process(process_index=1)", "sign_off()"),
+        ("@PartialState().on_last_process", "sign_off()"),
+        ("@accelerator.on_local_process(local_process_index=1)", "sign_off()"),
+        ("", "if accelerator.is_last_process:\n        sign_off()"),
+        ("", "if model and accelerator.is_last_process: sign_off()"),
+        ("", "if accelerator.is_last_process:\n        print('last')"),
+    ],
+)
+def test_a_process_that_need_not_be_rank_zero_goes_on_printing(decorator: str, call: str) -> None:
+    """Under a guard for rank 0 nobody would print it: seen on two processes."""
+    files = {"run.sh": "torchrun --nproc_per_node=2 module.py\n"}
+    source = BY_ACCELERATE.format(decorator=decorator, call=call)
+    if "print('last')" in call:
+        source = source.replace('print("done")', "pass")
+    check_nothing(UnguardedPrint, source, files=files)
+    assert findings_of(UnguardedPrint, BY_ACCELERATE.format(decorator="", call="sign_off()"), files)

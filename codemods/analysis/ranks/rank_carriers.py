@@ -30,7 +30,7 @@ from codemods.store.tables import Table
 # Every name of data/rank_names.py holds one of these.
 _WORDS = (
     "rank", "master", "main", "primary", "root", "chief", "lead", "first", "zero", "ordinal", "process_index", "logging_process",
-    "procid", "localid", "nodeid", "should_", "gpu", "logger.experiment",
+    "last_process", "procid", "localid", "nodeid", "should_", "gpu", "logger.experiment",
 )  # fmt: skip
 _HEADS = frozenset({b"", b"def ", b"async def "})
 _END = re.compile(rb"\n(?=[^\s)\]}#])")  # where the next thing at the top of a file begins

@@ -13,7 +13,7 @@ from codemods.analysis.ranks.rank_branches import Branch, branches_of, known_spl
 from codemods.analysis.ranks.rank_exits import early_exit, exits_of
 from codemods.analysis.ranks.rank_sets import Ranks, both, negated
 from codemods.analysis.ranks.rank_tests import split_of
-from codemods.data.rank_names import LOCAL_DECORATORS, ORDERED_CONTEXTS, ZERO_DECORATORS
+from codemods.data.rank_names import LOCAL_DECORATORS, ORDERED_CONTEXTS, OTHER_DECORATORS, ZERO_DECORATORS
 from codemods.files.source import FunctionNode, SourceModule, line_of, once_a_module, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -194,13 +194,16 @@ def _decorated(module: SourceModule, function: FunctionNode, project: Project | 
     for decorator in function.decorator_list:
         node = decorator.func if isinstance(decorator, ast.Call) else decorator
         own = _wrapper_ranks(module, node, project)
-        name = last(qualified(module, node)).lstrip("_")
+        member = node.attr if isinstance(node, ast.Attribute) else ""  # `PartialState().on_last_process`
+        name = (last(qualified(module, node)) or member).lstrip("_")
         if own is not None:
             ranks = both(ranks, own)
         elif name in ZERO_DECORATORS:
             ranks = both(ranks, Ranks.ZERO)
         elif name in LOCAL_DECORATORS:
             ranks = both(ranks, Ranks.LOCAL_ZERO)
+        elif name in OTHER_DECORATORS:
+            ranks = both(ranks, Ranks.UNKNOWN)
     return ranks
 
 

@@ -22,7 +22,7 @@ from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.training_options import is_training_arguments
 from codemods.analysis.ranks.wandb_runs import split_of_run
 from codemods.analysis.ranks.zero_only_values import split_of_partial, split_of_value
-from codemods.data.rank_names import ARGUMENT_FLAGS, GLOBAL_NAMES, LOCAL_FLAGS, LOCAL_NAMES, WEAK_FLAGS, ZERO_FLAGS
+from codemods.data.rank_names import ARGUMENT_FLAGS, GLOBAL_NAMES, LOCAL_FLAGS, LOCAL_NAMES, OTHER_FLAGS, WEAK_FLAGS, ZERO_FLAGS
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.store.project import Project
 
@@ -264,6 +264,8 @@ def _flag_by_name(module: SourceModule, node: ast.Name | ast.Attribute) -> Split
         return Split(Ranks.ZERO, Ranks.OTHERS)
     if name in LOCAL_FLAGS:
         return Split(Ranks.LOCAL_ZERO, Ranks.LOCAL_OTHERS)
+    if name in OTHER_FLAGS:
+        return Split(Ranks.UNKNOWN, Ranks.UNKNOWN)
     if name in ARGUMENT_FLAGS and isinstance(node, ast.Attribute):
         holder = end_of(node.value)
         if holder in ("args", "training_args", "train_args") and module.holds(b"transformers"):
