@@ -10,6 +10,7 @@ from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, family, last
 from codemods.analysis.ranks.both_arms import in_both_arms
+from codemods.analysis.ranks.chosen_by_rank import is_chosen_by_rank, is_dealt_by_rank
 from codemods.analysis.ranks.closed_branches import asks_a_parameter, open_uses
 from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.given_by_rank import ranks_of_receiver
@@ -89,10 +90,14 @@ def _from_uses(
     answers: set[Ranks | None] = set()
     for site in used.calls:
         coming = _coming(project, site.module, site.call, seen)
+        if coming is Ranks.ALL and is_chosen_by_rank(project, site.module, site.call.func):
+            coming = Ranks.UNKNOWN
         answers.add(None if coming is None else both(coming, told.get(site.call, Ranks.ALL) if told else Ranks.ALL))
     for place in used.handed_on:
         launched = to_a_launcher(place) and not _is_one_process(place)
         ranks = Ranks.ALL if launched else _coming(project, place.module, place.node, seen)
+        if ranks is Ranks.ALL and is_dealt_by_rank(project, place.module, place.node):
+            ranks = Ranks.UNKNOWN
         if ranks is not None and (running := ranks_running(project, place.module, place.node)).some:
             answers.add(both(ranks, running))
             continue
