@@ -508,12 +508,15 @@ def test_a_function_of_a_script_that_nobody_comes_to(rule: type[DdpCodemod]) -> 
     for call in ("log(args)", "args.on_end(log)"):
         assert findings_of(rule, source(call)), call
     assert not findings_of(rule, source("getattr(args.module, 'log')(args)"))
-    seen = ({"other.py": "import module\nmodule.log([])\n"}, {"other.py": "from module import *\nlog([])\n"})
+    seen: tuple[dict[str, str], ...] = (
+        {"other.py": "import module\nmodule.log([])\n"},
+        {"other.py": "from module import *\nlog([])\n"},
+        {**package, "pyproject.toml": "[project.scripts]\nlog = 'module:log'\n"},
+    )
     guessed: tuple[dict[str, str], ...] = (  # of a way that is only guessed at nothing is said
         {"other.py": "import args\ngetattr(args.module, 'log')([])\n"},
         {"conf/run.yaml": "_target_: module.log\n"},
         {**package, "a.py": "import module\n"},
-        {**package, "pyproject.toml": "[project.scripts]\nlog = 'module:log'\n"},
     )
     for files in (*seen, *guessed):
         assert bool(findings_of(rule, unused, files=files)) is (files in seen), files

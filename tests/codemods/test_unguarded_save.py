@@ -1310,3 +1310,17 @@ if __name__ == "__main__":
 )
 def test_an_arm_for_a_parameter_that_each_call_gives(call: str, number: int) -> None:
     assert len(findings_of(UnguardedSave, LOADERS.format(call=call))) == number
+
+
+@pytest.mark.parametrize("path", ['f"loss-{index}.pt"', '"loss-" + str(index)', "own"])
+def test_a_file_named_by_the_number_that_spawn_hands_out(path: str) -> None:
+    """Rank 0 alone wrote `loss-0.pt` under a guard, and the parent did not find the others: seen on two processes."""
+    work = (
+        "import torch\nimport torch.distributed as dist\n\n\ndef work(index, folder):\n"
+        "    dist.init_process_group('gloo', rank=index, world_size=2)\n    own = f'loss-of-{index}.pt'\n"
+        "    torch.save(torch.ones(1), WHERE)\n    dist.barrier()\n"
+    )
+    main = "import torch.multiprocessing as mp\nfrom module import work\n\nif __name__ == '__main__':\n"
+    files = {"main.py": f"{main}    mp.spawn(work, args=('out',), nprocs=2)\n"}
+    assert not findings_of(UnguardedSave, work.replace("WHERE", path), files)
+    assert findings_of(UnguardedSave, work.replace("WHERE", "'loss.pt'"), files)

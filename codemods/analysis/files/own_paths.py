@@ -20,6 +20,7 @@ from codemods.analysis.output.own_lines import names_own_items
 from codemods.analysis.output.rank_share import is_of_own_item
 from codemods.analysis.paths import is_from_one_rank, origin_text
 from codemods.analysis.ranks.device_tests import names_a_device
+from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
@@ -52,7 +53,7 @@ def _is_own_path(project: Project, module: SourceModule, path: ast.expr, depth: 
     text = origin_text(module, path)
     if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path):
         return True
-    if is_in_numbered_folder(project, module, path) or _is_of_own_run(project, text):
+    if _holds_a_rank(project, module, path) or is_in_numbered_folder(project, module, path) or _is_of_own_run(project, text):
         return True
     if names_own_items(project, module, path) or names_a_device(module, path) or works_in_own_folders(project):
         return True
@@ -63,6 +64,14 @@ def _is_own_path(project: Project, module: SourceModule, path: ast.expr, depth: 
         *_returned(project, module, path), *_stored(project, module, path), *field_defaults(project, module, path),
     )  # fmt: skip
     return any(is_own_path(project, home, value, depth - 1, whole=whole) for home, value in given)
+
+
+def _holds_a_rank(project: Project, module: SourceModule, path: ast.expr) -> bool:
+    """True for `f"part-{index}.pt"`, where `index` is the number that `mp.spawn` hands to each process: by what it is."""
+    names = [n for n in walk(path) if isinstance(n, ast.Name)]
+    made = (v for name in names for v in assigned(module, name, name.id)[:4] if isinstance(v, ast.JoinedStr))
+    names += [n for value in made for n in walk(value) if isinstance(n, ast.Name)]
+    return any(rank_source(module, name, project) is not None for name in names)
 
 
 def _is_of_own_run(project: Project, text: str) -> bool:
