@@ -28,18 +28,18 @@ def test_example_of_the_page() -> None:
     ],
 )  # fmt: skip
 def test_a_change_goes_under_the_test(line: str) -> None:
-    check_transformed(DummyExperimentAccess, hook(line), hook("if self.trainer.is_global_zero:", f"    {line}"))
+    check_transformed(DummyExperimentAccess, hook(line), hook("if self.global_rank == 0:", f"    {line}"))
 
 
 def test_neighbours_share_one_test() -> None:
     lines = ("self.a = 1", UPDATE, UPDATE.replace("1", "2"), "self.b = 2")
-    after = ("self.a = 1", "if self.trainer.is_global_zero:", f"    {lines[1]}", f"    {lines[2]}", "self.b = 2")
+    after = ("self.a = 1", "if self.global_rank == 0:", f"    {lines[1]}", f"    {lines[2]}", "self.b = 2")
     check_transformed(DummyExperimentAccess, hook(*lines), hook(*after))
 
 
 def test_an_experiment_under_a_name() -> None:
     lines = ("run = self.logger.experiment", "run.config.update({'a': 1})", "run.log({'a': 1})")
-    after = (lines[0], "if self.trainer.is_global_zero:", f"    {lines[1]}", lines[2])
+    after = (lines[0], "if self.global_rank == 0:", f"    {lines[1]}", lines[2])
     check_transformed(DummyExperimentAccess, hook(*lines), hook(*after))
 
 
@@ -64,7 +64,7 @@ def test_above_the_trainer_the_rank_is_asked_for() -> None:
 def test_an_unknown_call_among_the_arguments_is_assumed_away() -> None:
     line = "self.logger.experiment.config.update(other.describe(self))"
     check_transformed(
-        DummyExperimentAccess, hook(line), hook("if self.trainer.is_global_zero:", f"    {line}"), unsafe=True
+        DummyExperimentAccess, hook(line), hook("if self.global_rank == 0:", f"    {line}"), unsafe=True
     )
 
 
@@ -101,12 +101,12 @@ def test_no_sure_test_is_told() -> None:
         ("self.logger.experiment.log({'a': 1})",),
         ("self.logger.experiment.add_scalar('a', 1)",),
         ("self.logger.experiment.log({f'{self.logger.experiment.name}/a': 1})",),
-        ("if self.trainer.is_global_zero:", f"    {UPDATE}"),
+        ("if self.global_rank == 0:", f"    {UPDATE}"),
         ("if not self.trainer.is_global_zero:", "    return", UPDATE),
         ("run = wandb.init()", "run.config.update({'a': 1})"),
         ("self.model.experiment.config.update(a=1)",),
         ("print(self.logger.experiment.get_url())",),
-        ("path = self.logger.experiment.dir if self.trainer.is_global_zero else None",),
+        ("path = self.logger.experiment.dir if self.global_rank == 0 else None",),
     ],
 )
 def test_what_is_fine_stays(lines: tuple[str, ...]) -> None:
@@ -160,7 +160,7 @@ def test_what_is_taken_of_a_result(lines: tuple[str, ...], part: str) -> None:
         (f"kept = {ARTIFACT}", "kept = kept or Kept()", "kept.download()"),
         (f"kept = {ARTIFACT}", "kept = self.kept", "kept.download()"),
         ("try:", f"    {ARTIFACT}.download()", "except AttributeError:", "    pass"),
-        ("if self.trainer.is_global_zero:", f"    {ARTIFACT}.download()"),
+        ("if self.global_rank == 0:", f"    {ARTIFACT}.download()"),
         ("self.api.experiment.use_artifact('a').download()",),
         ("self.logger.use_artifact('a').download()",),
         (f"kept = {ARTIFACT}", "if self.trainer.global_rank == 0:", "    kept.download()"),
