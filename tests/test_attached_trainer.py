@@ -75,7 +75,8 @@ BY_IMPORT = "from lightning.pytorch.utilities import rank_zero_only\n"
     ],
 )
 def test_the_rank_of_the_module_is_asked_where_its_trainer_calls(who: str, attached: bool) -> None:
-    guarded = "self.print('the parts')" if attached else "if rank_zero_only.rank == 0:\n            print('the parts')"
+    test = "self.global_rank" if attached else "rank_zero_only.rank"
+    guarded = f"if {test} == 0:\n            print('the parts')"
     before = OWN.format(imported="", printed="print('the parts')", who=who)
     after = OWN.format(imported="" if attached else BY_IMPORT, printed=guarded, who=who)
     assert fix(UnguardedPrint, before, accept=with_unsafe).changed[MAIN].decode() == after

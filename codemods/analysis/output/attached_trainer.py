@@ -11,7 +11,7 @@ import ast
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.hooks import LIGHTNING_HOOKS, OBSERVERS
+from codemods.analysis.hooks import LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.early_ranks import makes_trainer_below
 from codemods.analysis.ranks.uses import calls_of, constructions
@@ -19,7 +19,6 @@ from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
 
 _WHILE_LOADING = frozenset({"on_load_checkpoint", "load_state_dict"})
-_WITHOUT_A_TRAINER = _WHILE_LOADING | {"forward", "on_save_checkpoint", "predict_step"}  # hooks that scripts call by themselves
 _DEPTH = 2  # functions that the call of the method stands in
 _CONTAINERS = frozenset({"ModuleList", "ModuleDict", "Sequential"})
 
@@ -59,14 +58,6 @@ def runs_by_the_trainer(project: Project, facts: ClassFacts, function: FunctionN
         return False
     called = {last(dotted(s.call.func)) for s in found.steps}
     return all(s.function.name in LIGHTNING_HOOKS or s.function.name in called for s in found.steps)
-
-
-def has_its_trainer(project: Project, facts: ClassFacts, function: FunctionNode) -> bool:
-    """True where no call of the project comes to the method on a module without a Trainer: `self.print` asks for one."""
-    if function.name in OBSERVERS:
-        return True
-    found = entries(project, facts, function)
-    return runs_by_the_trainer(project, facts, function) and not found.outside and not found.hooks & _WITHOUT_A_TRAINER
 
 
 def _comes_first(project: Project, module: SourceModule, call: ast.Call, depth: int) -> bool:

@@ -15,7 +15,7 @@ from codemods.analysis.model.signatures import has_parameter
 from codemods.analysis.names import dotted, is_parameter, last
 from codemods.analysis.output.absent_ranks import with_absent_rank
 from codemods.analysis.output.accelerator_guards import print_of_accelerator, sure_arguments
-from codemods.analysis.output.attached_trainer import has_its_trainer, may_be_attached, runs_by_the_trainer, runs_while_loading
+from codemods.analysis.output.attached_trainer import may_be_attached, runs_by_the_trainer, runs_while_loading
 from codemods.analysis.output.early_ranks import has_no_group_yet
 from codemods.analysis.output.environment_guards import BY_LAUNCHER, by_environment
 from codemods.analysis.output.groupless_branch import is_without_group
@@ -191,10 +191,10 @@ def _in_class(project: Project, module: SourceModule, facts: ClassFacts, functio
             return Spelling("trainer.is_global_zero", printer=printer_of_trainer(project, module, "trainer"))
         return Spelling("pl_module.global_rank == 0") if "pl_module" in sure else None
     if facts.is_a(Role.LIGHTNING_MODULE):
-        if function.name not in OBSERVERS and runs_while_loading(project, facts, function):
-            return _by_import(module)
-        is_free = not facts.opaque and facts.method("print") is None
-        printer = "self.print" if is_free and has_its_trainer(project, facts, function) else ""
+        if function.name not in OBSERVERS:
+            alone = runs_while_loading(project, facts, function)
+            return _by_import(module) if alone else Spelling(_test_of_module(project, module))
+        printer = "" if facts.opaque or facts.method("print") is not None else "self.print"
         return Spelling(_test_of_module(project, module), printer=printer, takes_keywords=False)
     if facts.is_a(Role.HF_CALLBACK):
         if function.name in HF_CALLBACK_HOOKS and len(arguments) > 3:
