@@ -33,7 +33,7 @@ def shown_commands(fixed: Fixed, context: Context) -> list[str]:
     if more:
         out += [f"More commands that run changed lines: {_places(more)}.", ""]
     if programs := programs_without(context):
-        return [*out, "No command was found that surely runs the other changed lines.", "", *as_started(programs)]
+        return [*out, *as_started(programs)]
     return [*out, *_not_started(fixed, context)]
 
 

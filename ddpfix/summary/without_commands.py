@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from codemods.files.text_file import NOTEBOOK
 from ddpfix.results import Fixed
@@ -10,7 +10,6 @@ from ddpfix.summary.context import Context, Launch
 from ddpfix.summary.markdown import code, fence, plural
 
 MOST_PROGRAMS = 3
-MOST_NEEDS = 3
 MOST_LINES = 14  # of the commands that are quoted
 MOST_FILES = 6
 
@@ -18,7 +17,7 @@ MOST_FILES = 6
 def without_a_command(fixed: Fixed, context: Context) -> list[str]:
     """The repository's own commands, word for word; else the programs; else the files that are to be called."""
     if programs := programs_without(context):
-        return ["No command was found that surely runs the changed lines on two processes.", "", *as_started(programs)]
+        return as_started(programs)
     changed = [path for path in sorted(fixed.after) if not path.endswith(NOTEBOOK)]
     shown = ", ".join(map(code, changed[:MOST_FILES]))
     more = f" and {plural(len(changed) - MOST_FILES, 'more file')}" if len(changed) > MOST_FILES else ""
@@ -39,7 +38,7 @@ def _is_better(launch: Launch, than: Launch) -> bool:
 
 
 def as_started(programs: Sequence[Launch]) -> list[str]:
-    """How the repository starts them, then the others by their files, then the options that changed lines need."""
+    """How the repository starts them, then the others by their files."""
     typed: list[Launch] = []
     for launch in programs:
         told = [row for other in typed for row in other.quoted.split("\n")]
@@ -50,17 +49,10 @@ def as_started(programs: Sequence[Launch]) -> list[str]:
         rows = [row for launch in typed for row in (f"# {launch.quoted_at}", *launch.quoted.split("\n"))]
         out += ["As the repository starts it:", "", *fence(rows, "sh"), ""]
     if rest := [_named(launch) for launch in programs if launch not in typed]:
-        out += [f"{'Started by' if not typed else 'Others are started by'} {', '.join(rest)}.", ""]
-    if needs := [f"- {need}" for launch in programs for need in _needs(launch)]:
-        out += [*needs, ""]
+        lead = "Other programs" if typed else "Program" if len(rest) == 1 else "Programs"
+        out += [f"{lead}: {', '.join(rest)}.", ""]
     return out
 
 
 def _named(launch: Launch) -> str:
     return f"{code(launch.script)}{f' ({code(launch.quoted_at)})' if launch.quoted_at else ''}"
-
-
-def _needs(launch: Launch) -> Iterator[str]:
-    for need in launch.needs[:MOST_NEEDS]:
-        where, _, asked = need.partition(" needs ")
-        yield f"{code(where)} needs {code(asked)}."

@@ -42,16 +42,16 @@ def quoted(text: str, place: str, script: str = "model.py", **more: object) -> L
 def test_without_a_command_the_repository_s_own_is_quoted() -> None:
     needs = ("model.py:9, 12 needs --mode test",)
     part = how_to_test(quoted("python model.py \\\n    --all", "go.sh:3, in src", needs=needs, faults=("names `c.yaml`",)))
-    assert "No command was found that surely runs the changed lines on two processes.\n\nAs the repository starts it:\n" in part
+    assert "## How to test\n\nAs the repository starts it:\n" in part
     assert fenced(part, "sh") == ["# go.sh:3, in src\npython model.py \\\n    --all\n"]
-    assert "- `model.py:9, 12` needs `--mode test`.\n" in part and "c.yaml" not in part
+    assert "needs" not in part and "c.yaml" not in part
 
 
 def test_a_program_that_no_text_starts_is_named_alone() -> None:
     part = how_to_test(Launch("", "run.py", 0, script="run.py"))
-    assert "Started by `run.py`.\n" in part and "```" not in part
+    assert "Program: `run.py`.\n" in part and "```" not in part
     too_long = how_to_test(quoted("", "go.sh:3"))
-    assert "Started by `model.py` (`go.sh:3`).\n" in too_long and "```" not in too_long
+    assert "Program: `model.py` (`go.sh:3`).\n" in too_long and "```" not in too_long
 
 
 def test_of_several_commands_of_a_program_one_is_quoted_and_of_long_ones_the_place() -> None:
@@ -59,11 +59,11 @@ def test_of_several_commands_of_a_program_one_is_quoted_and_of_long_ones_the_pla
     rows = (quoted("", "go.sh:1"), quoted("python model.py", "go.sh:3"), quoted("python model.py -x", "go.sh:9"))
     part = how_to_test(*rows, quoted(long, "long.sh:1", "other.py"), quoted(long, "long.sh:20", "more.py"))
     assert fenced(part, "sh") == [f"# go.sh:3\npython model.py\n# long.sh:1\n{long}\n"]
-    assert "Others are started by `more.py` (`long.sh:20`).\n" in part
+    assert "Other programs: `more.py` (`long.sh:20`).\n" in part
 
 
 def test_what_the_commands_do_not_come_to_is_told_behind_them() -> None:
     told = Launch("", "other.py", 0, script="other.py", comes_to="other.py:5")
     part = how_to_test(Launch("torchrun a.py", "go.sh", 3, programs=("model.py",), script="a.py"), told)
-    assert "No command was found that surely runs the other changed lines.\n\nStarted by `other.py`." in part
+    assert "Program: `other.py`." in part
     assert fenced(part, "sh") == ["# from go.sh:3\ntorchrun a.py\n"]
