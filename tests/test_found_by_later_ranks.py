@@ -44,7 +44,7 @@ ROWS = (
 )
 PRETRAIN = (
     "import lightning as L\n\nfrom rows import Rows\n\n\ndef main(config):\n    rows = Rows(config.source)\n    rows.prepare()\n"
-    "    trainer = L.Trainer(devices=config.devices)\n    trainer.fit(Net(), loader(rows))\n\n\n"
+    "    trainer = L.Trainer(devices=2)\n    trainer.fit(Net(), loader(rows))\n\n\n"
     "if __name__ == '__main__':\n    main(parse())\n"
 )
 

@@ -7,7 +7,7 @@ import pytest
 from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
 from codemods.sync.one_rank_decision import OneRankDecision
 from codemods.sync.rank_local_training_state import RankLocalTrainingState
-from ddpfix.testing import check_nothing, findings_of
+from ddpfix.testing import MAIN, check_nothing, findings_of, project_of
 
 TESTED = """
 import torch
@@ -125,7 +125,9 @@ def test_a_server_is_one_process(old: str, new: str) -> None:
     ],
 )
 def test_what_may_be_one_of_several_processes(old: str, new: str) -> None:
-    assert findings_of(OneRankDecision, SERVER.replace(old, new), BESIDE)
+    project = project_of(SERVER.replace(old, new), BESIDE)
+    module = project.module(MAIN)
+    assert module is not None and list(OneRankDecision().find(module, project))  # before it is asked which programs come there
 
 
 def test_what_a_program_of_several_processes_imports() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import Binding, bindings_in, bindings_of
+from codemods.analysis.literals import is_true
 from codemods.analysis.loading.origins import Origin, Passed, origins, origins_of_part
 from codemods.analysis.loading.told_by_calls import calls_passed
 from codemods.analysis.names import dotted
@@ -60,11 +61,20 @@ def filled_at(origin: Origin) -> Filled | None:
     if len(appends) != 1 or any(_append_to(module, n) is None and not _is_only_read(module, n) for n in uses):
         return None
     loop = module.parent(module.statement_of(appends[0]))
-    if not isinstance(loop, ast.For) or module.statement_of(appends[0]) not in loop.body or module.parent(loop) is not function:
+    appended = module.statement_of(appends[0])
+    if not isinstance(loop, ast.For) or appended not in loop.body or _outside(module, loop) is not function:
         return None
     if any(isinstance(n, _LEAVES) for n in walk_scope(loop)):
         return None
     return Filled(module, appends[0].args[0], loop, place)
+
+
+def _outside(module: SourceModule, loop: ast.For) -> ast.AST | None:
+    """What a loop stands in, past `with`, `if True:` and a `try` that is left by no handler."""
+    up = module.parent(loop)
+    while isinstance(up, ast.With) or (isinstance(up, ast.Try) and not up.handlers) or (isinstance(up, ast.If) and is_true(up.test)):
+        up = module.parent(up)
+    return up
 
 
 def _append_to(module: SourceModule, name: ast.Name) -> ast.Call | None:
@@ -114,8 +124,9 @@ def _reached(project: Project, filled: Filled, bound: Binding, passed: Passed) -
         return True
     if not isinstance(branch, ast.If) or filled.module.parent(branch) is not filled.loop or bound.value is None or bound.part:
         return None
-    turned = isinstance(branch.test, ast.UnaryOp) and isinstance(branch.test.op, ast.Not)
-    test = branch.test.operand if isinstance(branch.test, ast.UnaryOp) and turned else branch.test
+    test, turned = branch.test, False
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, turned = test.operand, not turned
     said = _said_at(project, filled, test, passed)
     return None if said is None else (said is not turned) == (filled.module.statement_of(bound.node) in branch.body)
 
