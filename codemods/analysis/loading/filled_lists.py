@@ -49,11 +49,12 @@ def filled_at(origin: Origin) -> Filled | None:
     module, node = origin.module, origin.node
     place = origin.path[0] if len(origin.path) == 1 else None
     made = module.parent(node)
-    if not isinstance(node, ast.List) or node.elts or not isinstance(place, int) or place < 0 or not isinstance(made, ast.Assign):
+    if not isinstance(node, ast.List) or node.elts or not isinstance(place, int) or place < 0:
         return None
-    function, name = module.function_of(node), dotted(made.targets[0])
-    if function is None or len(made.targets) != 1 or not isinstance(made.targets[0], ast.Name):
+    targets = made.targets if isinstance(made, ast.Assign) else [made.target] if isinstance(made, ast.AnnAssign) else []
+    if (function := module.function_of(node)) is None or len(targets) != 1 or not isinstance(targets[0], ast.Name):
         return None
+    name = targets[0].id
     if len(bindings_in(module, function, name)) != 1:
         return None
     uses = [n for n in walk_scope(function) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
@@ -72,9 +73,15 @@ def filled_at(origin: Origin) -> Filled | None:
 def _outside(module: SourceModule, loop: ast.For) -> ast.AST | None:
     """What a loop stands in, past `with`, `if True:` and a `try` that is left by no handler."""
     up = module.parent(loop)
-    while isinstance(up, ast.With) or (isinstance(up, ast.Try) and not up.handlers) or (isinstance(up, ast.If) and is_true(up.test)):
+    while up is not None and _is_passed_through(up):
         up = module.parent(up)
     return up
+
+
+def _is_passed_through(block: ast.AST) -> bool:
+    if isinstance(block, ast.Try):
+        return not block.handlers
+    return isinstance(block, ast.With) or (isinstance(block, ast.If) and is_true(block.test))
 
 
 def _append_to(module: SourceModule, name: ast.Name) -> ast.Call | None:
