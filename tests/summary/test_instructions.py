@@ -35,8 +35,11 @@ def test_changed_programs_that_no_command_reaches_are_named() -> None:
     assert "No command was found" not in how_to_test(both)
 
 
-def quoted(text: str, place: str, script: str = "model.py", **more: object) -> Launch:
-    return Launch("", place.partition(":")[0], 3, script=script, quoted=text, quoted_at=place, **more)  # type: ignore[arg-type]
+def quoted(
+    text: str, place: str, script: str = "model.py", needs: tuple[str, ...] = (), faults: tuple[str, ...] = ()
+) -> Launch:
+    path = place.partition(":")[0]
+    return Launch("", path, 3, script=script, quoted=text, quoted_at=place, needs=needs, faults=faults)
 
 
 def test_without_a_command_the_repository_s_own_is_quoted() -> None:

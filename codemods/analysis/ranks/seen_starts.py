@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from functools import partial
 
 from codemods.analysis.importing import users_by_step
 from codemods.analysis.job_files.documented_starts import is_apart, is_pinned_to_one, is_program, starts
@@ -77,7 +79,8 @@ class _Starts(Search):
         return self.comes_to(module, node, shown=False) or (self.best is not None and self.best.is_several)
 
     def _ends_at(self, module: SourceModule, shown: bool) -> bool:
-        return self._is_best(_start_above(self._project, module, pinned=self._pinned))
+        ask = partial(_start, self._project, pinned=self._pinned)
+        return self._is_best(surest_above(self._project, module, ask))
 
     def _is_found_by_name(self, module: SourceModule, *, of_the_file: bool = False) -> bool:
         if of_the_file:
@@ -96,10 +99,10 @@ def _start(project: Project, program: SourceModule, *, pinned: bool) -> Start:
     return start_of(project, program)
 
 
-def _start_above(project: Project, module: SourceModule, *, pinned: bool) -> Start | None:
-    """The start of a file that is run, or the surest of the programs that import it, over as many files as it takes."""
+def surest_above(project: Project, module: SourceModule, ask: Callable[[SourceModule], Start]) -> Start | None:
+    """What `ask` says of a file that is run, or the surest of the programs that import it, over as many files as it takes."""
     if is_program(project, module.path):
-        return _start(project, module, pinned=pinned)
+        return ask(module)
     best: Start | None = None
     seen = 0
     for found in users_by_step(project, module.path, lambda path: is_no_program(project, path)):
@@ -109,10 +112,10 @@ def _start_above(project: Project, module: SourceModule, *, pinned: bool) -> Sta
         for path in found:
             other = project.module(path) if is_program(project, path) else None
             if other is not None:
-                best = max(best or Start.ONE, _start(project, other, pinned=pinned))
+                best = max(best or Start.ONE, ask(other))
                 if best is Start.SEVERAL:
                     return best
-    return best if best is not None or seen > 1 else _start(project, module, pinned=pinned)
+    return best if best is not None or seen > 1 else ask(module)
 
 
 def _best_of_all(project: Project, *, pinned: bool) -> Start:

@@ -10,18 +10,16 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_own_test
-from codemods.analysis.importing import users_by_step
-from codemods.analysis.job_files.documented_starts import is_program
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.reached_scopes import inside, once_a_scope, reached
-from codemods.analysis.ranks.run_by_programs import Search, has_programs, is_no_program
+from codemods.analysis.ranks.run_by_programs import Search, has_programs
+from codemods.analysis.ranks.seen_starts import surest_above
 from codemods.analysis.ranks.start_kinds import Start
 from codemods.analysis.ranks.starting_calls import start_by
 from codemods.analysis.wrapped.wraps import is_prepare, is_wrap
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
-_MOST_FILES = 80  # that import a file, directly or over others
 _JOINS, _WRAPS, _DEALS, _TRAINS, _BY_TEXT = "joins", "wraps", "deals", "trains", "by text"
 _ALL = frozenset({_JOINS, _WRAPS, _DEALS, _TRAINS})
 _FOUND_BY_TEXT = frozenset({"import_module", "__import__", "instantiate", "get_class", "locate", "get_object"})
@@ -40,26 +38,13 @@ class _Training(Search):
         super().__init__(project, presumed=False)
 
     def _ends_at(self, module: SourceModule, shown: bool) -> bool:
-        return any(trains_on_ranks(self._project, program) for program in _programs_of(self._project, module))
+        return surest_above(self._project, module, self._start) is Start.SEVERAL
+
+    def _start(self, program: SourceModule) -> Start:
+        return Start.SEVERAL if trains_on_ranks(self._project, program) else Start.ONE
 
     def _is_found_by_name(self, module: SourceModule, *, of_the_file: bool = False) -> bool:
         return of_the_file and trains_on_ranks(self._project, module)
-
-
-def _programs_of(project: Project, module: SourceModule) -> Iterator[SourceModule]:
-    """The file itself, if it is run, or the programs that import it, over as many files as it takes."""
-    if is_program(project, module.path):
-        yield module
-        return
-    seen = 0
-    for found in users_by_step(project, module.path, lambda path: is_no_program(project, path)):
-        seen += len(found)
-        if seen > _MOST_FILES:
-            return
-        for path in found:
-            other = project.module(path) if is_program(project, path) else None
-            if other is not None:
-                yield other
 
 
 def trains_on_ranks(project: Project, program: SourceModule) -> bool:
