@@ -159,7 +159,7 @@ def _setup_py(path: str, text: str) -> Iterator[Pin]:
 
 
 def _of_python(spec: object, path: str, line: int) -> Iterator[Pin]:
-    """What is said of Python, if that ends anywhere: `>=3.8` rules out nothing that is newer."""
+    """The requirement for Python, if it has an end: `>=3.8` rules out nothing that is newer."""
     if isinstance(spec, str) and (pin := Pin(REQUIRES_PYTHON, spec.strip(), path, line)).below is not None:
         yield pin
 

@@ -68,7 +68,7 @@ class LightningTrainerArguments(DdpCodemod):
     Code that names such a key (`config.trainer.gpus`) gets the new name with it.
     Reports an argument of a strategy (`find_unused_parameters`) that is given to the Trainer, or put into the configuration that
     one is made of.
-    `strategy=None` goes, or becomes `"auto"` where only one way comes to it; with `accelerator=None` and `devices=None` of the
+    `strategy=None` goes, or becomes `"auto"` where only one way leads there; with `accelerator=None` and `devices=None` of the
     same call this is one change. What has no successor of the same meaning is
     reported, with what takes its place.
 
